@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hopscope.circuits.account import Account, Decodable
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.components import Component
+from hopscope.circuits.components import Component, PathFlow
 from hopscope.facts import FactGraph, Role
 from hopscope.milestones import HALF
 from hopscope.theory import follow
@@ -48,7 +48,7 @@ def contradictions(circuit: Circuit) -> tuple[Contradiction, ...]:
     return (
         *_theory_and_probes(circuit, account.decodable, graph),
         *_patching_and_probes(circuit, account),
-        *_patching_and_kinds(circuit, account),
+        *_patching_and_kinds(circuit, account, graph),
     )
 
 
@@ -113,7 +113,9 @@ def _patching_and_probes(circuit: Circuit, account: Account) -> Iterator[Contrad
                     )
 
 
-def _patching_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradiction]:
+def _patching_and_kinds(
+    circuit: Circuit, account: Account, graph: FactGraph
+) -> Iterator[Contradiction]:
     """Check that components that are needed bring a symbol or a place, and weak ones no symbol."""
     for component in circuit.components:
         symbols, mean = account.symbols(component), account.mean_of(component)
@@ -129,5 +131,18 @@ def _patching_and_kinds(circuit: Circuit, account: Account) -> Iterator[Contradi
         if component.kind == "weak" and symbols:
             yield Contradiction(
                 f"{component.name} {circuit.described(component)} counts as weak, but answers "
-                f"change when its {', '.join(symbols)} is patched from another chain"
+                f"change when its {', '.join(symbols)} is patched from another chain",
+                _others_replace(circuit, component, graph),
             )
+
+
+def _others_replace(circuit: Circuit, component: Component, graph: FactGraph) -> str:
+    """A reason if the other components bring the same answers to the query, each to where a later
+    path needs it: they replace the component if it is removed, and contradict it if patched.
+    """
+    paths = [(each, path) for each in circuit.components for path in each.paths]
+    every, others = (
+        PathFlow.along(graph, its, [*circuit.asked])
+        for its in ([path for _, path in paths], [p for its, p in paths if its is not component])
+    )
+    return "without it the other paths bring the same answers" if others == every else ""

@@ -121,6 +121,11 @@ def test_contradictions_are_named(found: Circuit) -> None:
     weak = tuple(each.model_copy(update={"kind": "weak"}) for each in found.components)
     waved = said_of(found.model_copy(update={"components": weak}))
     assert sum("counts as weak, but" in line for line in waved) == len(found.components)
+    assert not any("without it the other paths" in line for line in waved)
+    twin = weak[-1].model_copy(update={"heads": (9,)})
+    waved = said_of(found.model_copy(update={"components": (*weak, twin)}))
+    replaced = [line for line in waved if "(without it the other paths bring the same" in line]
+    assert [line.split(" counts")[0] for line in replaced] == ["2.0 value 1 → query"]
     bare = found.model_copy(update={"account": None})
     assert not contradictions(bare)
     assert not accounted_for(bare)
