@@ -120,8 +120,8 @@ def _rows_lack(circuit: "Circuit") -> Iterator[str]:
 
 
 def _heads_lack(circuit: "Circuit") -> Iterator[str]:
-    """Heads that the model needs and the circuit leaves out, and heads that bring nothing to a
-    component of which another head is needed.
+    """Heads that the model needs and the circuit leaves out, and heads that bring next to nothing
+    to a component of which another head is needed.
     """
     least = _least(circuit)
     for each in circuit.left_out:
@@ -133,9 +133,9 @@ def _heads_lack(circuit: "Circuit") -> Iterator[str]:
     for component in _needed(circuit):
         if any(each.lost.low > least for each in component.sharing):
             yield from (
-                f"{_name(each)} shares a component, and brings nothing to it: the model loses "
-                f"{each.lost.mean:z.0%} of the gap without it, and gains {each.gained.mean:z.0%} "
-                "with it alone of these heads"
+                f"{_name(each)} shares a component, and brings less than {least:.0%} of the gap: "
+                f"{each.lost.mean:z.0%} is lost without it, and {each.gained.mean:z.0%} gained with "
+                "it alone of these heads"
                 for each in component.sharing
                 if each.gained and max(each.lost.high, each.gained.high) < least
             )

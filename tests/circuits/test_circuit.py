@@ -327,7 +327,7 @@ def test_in_the_last_layer_nothing_routes(
         ((0.0, 0.0), (0.0, 0.0), 0),  # only together they are needed
     ],
 )
-def test_a_head_that_brings_nothing_to_its_component_is_lacking(
+def test_a_head_that_brings_little_to_its_component_is_lacking(
     circuit: Circuit, first: tuple[float, float], second: tuple[float, float], lacks: int
 ) -> None:
     """By what is lost without each of two heads, and gained with it alone."""
