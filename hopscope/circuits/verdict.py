@@ -134,8 +134,8 @@ def _heads_lack(circuit: "Circuit") -> Iterator[str]:
         if any(each.lost.low > least for each in component.sharing):
             yield from (
                 f"{_name(each)} shares a component, and brings less than {least:.0%} of the gap: "
-                f"{each.lost.mean:z.0%} is lost without it, and {each.gained.mean:z.0%} gained with "
-                "it alone of these heads"
+                f"{each.lost.mean:z.0%} is lost without it, and {each.gained.mean:z.0%} gained "
+                "with it alone of these heads"
                 for each in component.sharing
                 if each.gained and max(each.lost.high, each.gained.high) < least
             )
