@@ -86,7 +86,7 @@ def plain_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example ans
 
 class OwnTask:
     """A user's task, which can be used like hopscope's tasks. Calling it with a number of examples
-    and a seed returns `Examples`.
+    and a seed returns `Examples`, of the same length in all calls.
     """
 
     def __init__(
