@@ -28,7 +28,7 @@ from rows import print_row
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm
 
-from hopscope.circuits import BlockAdapter, Circuit, Drawn, OwnTask, discover
+from hopscope.circuits import BlockAdapter, Circuit, Drawn, Estimate, OwnTask, discover
 from hopscope.circuits.adapters.blocks import BlockAttend
 from hopscope.machine import processor
 
@@ -431,7 +431,7 @@ class Case:
             "verdict": found.verdict, "warnings": found.warnings, "lacks": found.lacks,
             "components": [f"{e.name} {found.described(e)} ({e.kind})" for e in found.components],
             "scores": [
-                [s.attention, s.rest, *(round(e.mean, 3) for e in (s.recovered, s.same_answer))]
+                [s.attention, s.rest, *map(mean, (s.recovered, s.same_answer))]
                 for s in found.scores
             ],
             "losses": {
@@ -440,6 +440,11 @@ class Case:
             },
             "right": self.answered_rightly(found),
         }  # fmt: skip
+
+
+def mean(share: Estimate | None) -> float | None:
+    """The mean of a share, rounded; None if it could not be measured."""
+    return None if share is None else round(share.mean, 3)
 
 
 plain_case = partial(Case, plain=True)

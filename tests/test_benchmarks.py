@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -43,3 +44,13 @@ def test_a_seed_that_is_slow_at_every_point_does_not_widen_a_law(
     steps[8, 32][4] = np.inf
     assert slope(steps, 0) == {"exponents": [1], "interval": None, "points": 3, "left out": []}
     assert slope(steps | {(64, 32): np.full(5, np.inf)}, 0)["left out"] == [(64, 32)]
+
+
+def test_a_misleading_model_without_a_gap_has_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    its = importlib.import_module("misleading")
+    model = its.HandWritten({"a": its.EVEN}, answer=lambda r: 10 * its.same_number(r))
+    case = its.Case("embedding", "knows every answer", model, partial(its.known, share=1.0))
+    row = case.row()
+    assert row["verdict"].startswith("Nothing to recover")
+    assert {score[2] for score in row["scores"]} == {None}

@@ -1,9 +1,9 @@
 """Limits on the memory of a search, and checks that this machine has enough.
 
 A search holds one residual stream for each layer, the tensors of one call of a layer, and for each
-set of examples (the sketch, and all) two caches: streams from which later states start, and drawn
-rows of attention. A call, an ablation and each cache have a budget in bytes. An ablation that needs
-more runs on a slice of the examples at a time.
+set of examples (the sketch, all, and fresh ones) two caches: streams from which later states start,
+and drawn rows of attention. A call, an ablation and each cache have a budget in bytes. An ablation
+that needs more runs on a slice of the examples at a time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,6 +26,9 @@ more or longer examples run on a slice of the examples at a time."""
 GPU_CALL, GPU_KEPT, GPU_ABLATION = 32, 64, 8
 """On a GPU a call may take 1/32 of its memory, a cache 1/64, and an ablation in a layer 1/8: small
 calls would leave it idle."""
+
+CACHES = 6
+"""The caches of a search: two for each of the three sets of examples."""
 
 FLOAT = 4
 """Bytes of one float32 number."""

@@ -15,10 +15,12 @@ from hopscope import __version__
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of
 from hopscope.circuits.budget import (
+    CACHES,
     RECORDED,
     ablated_at_once,
     check_examples,
     check_search,
+    kept_bytes,
     layer_bytes,
 )
 from hopscope.circuits.circuit import Circuit
@@ -166,7 +168,8 @@ def _check_memory(adapter: Adapter | CallbackModel, task: Questions, settings: D
         }
         recorded = RECORDED * adapter.layers * settings.fresh * x.nbytes // FEW
         needed["fresh"] = max(needed["fresh"], recorded)
-        check_search(table_bytes(adapter, few), needed, sizes)
+        least = table_bytes(adapter, few) + CACHES * kept_bytes(adapter.device)
+        check_search(least, needed, sizes)
 
 
 def _check_learned(loss: float, chance: float, settings: Discovery, force: bool) -> None:

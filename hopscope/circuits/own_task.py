@@ -86,7 +86,7 @@ def plain_losses(outputs: Tensor, targets: Tensor) -> Float[Tensor, "example ans
 
 class OwnTask:
     """A user's task, which can be used like hopscope's tasks. Calling it with a number of examples
-    and a seed returns `Examples`.
+    and a seed returns `Examples`, of the same length in all calls.
     """
 
     def __init__(
@@ -123,6 +123,7 @@ class OwnTask:
         self.table = tuple(parse_role(name) for name in roles)
         self.graph: FactGraph | None = parse_facts(facts) if facts else None
         self._fresh = False  # True once another seed was found to draw other examples
+        self._form: dict[str, str] = {}  # that of the first examples
 
     def __call__(self, examples: int, seed: int) -> Examples:
         """Draw and check examples."""
@@ -170,6 +171,7 @@ class OwnTask:
             )
         _check_first_axis(drawn, examples)
         _check_kinds(drawn)
+        self._check_same_form(drawn)
         return replace(
             drawn,
             targets=_whole(
@@ -181,6 +183,22 @@ class OwnTask:
             hop=_whole(drawn.hop),
             relations={name: _whole(leads) for name, leads in drawn.relations.items()},
         )
+
+    def _check_same_form(self, drawn: Drawn) -> None:
+        """Raise CircuitError if examples differ in form from those of earlier calls."""
+        form = {
+            "inputs": f"{drawn.inputs.dtype} {list(drawn.inputs.shape[1:])}",
+            "targets": f"{drawn.targets.dtype} {list(drawn.targets.shape[1:])}",
+            "relations": ", ".join(sorted(drawn.relations)) or "none",
+            "conditions": ", ".join(sorted(drawn.conditions)) or "none",
+        }
+        self._form = self._form or form
+        for name, now in form.items():
+            if now != self._form[name]:
+                raise CircuitError(
+                    f"the function that draws gave examples with {name} {self._form[name]}, and in "
+                    f"a later call {now}; expected the same in all calls (pad short examples)"
+                )
 
     def _numbers(self, roles: Sequence[str] | Tensor, shape: tuple[int, int]) -> Tensor:
         """The index of each position's role in the table."""

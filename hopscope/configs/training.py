@@ -48,7 +48,7 @@ class Training(Config):
     checkpoint_every: Positive = 500
     """Steps between checkpoints (§9: 80)."""
     checkpoint_at: tuple[Positive, ...] = ()
-    """Additional steps at which a checkpoint is written."""
+    """Additional steps at which a checkpoint is written, up to the last step."""
 
     @model_validator(mode="after")
     def _few_moments(self) -> Self:
@@ -61,6 +61,16 @@ class Training(Config):
                 )
         return self
 
+    @model_validator(mode="after")
+    def _checkpoints_within(self) -> Self:
+        last = max(self.checkpoint_at, default=0)
+        if last > self.steps:
+            raise ValueError(
+                f"checkpoint_at has step {last:,}, but the training has {self.steps:,} steps: "
+                "leave that step out, or make steps larger"
+            )
+        return self
+
     @property
     def steps_per_epoch(self) -> float:
         """The number of steps in one pass over the training set."""
@@ -69,21 +79,15 @@ class Training(Config):
     def checkpoint_steps(self) -> tuple[int, ...]:
         """All steps with a checkpoint, from 0 (the untrained model) to the last step."""
         regular = range(0, self.steps, self.checkpoint_every)
-        extra = (step for step in self.checkpoint_at if step < self.steps)
-        return tuple(sorted({0, *regular, *extra, self.steps}))
+        return tuple(sorted({0, *regular, *self.checkpoint_at, self.steps}))
 
     def warnings(self) -> list[str]:
         """A line for each setting that needs more steps than the training has."""
-        late = ", ".join(f"{step:,}" for step in self.checkpoint_at if step > self.steps)
-        found = []
-        if self.warmup > self.steps:
-            found.append(
-                f"warm-up takes {self.warmup:,} steps and the training has {self.steps:,}: it ends "
-                f"before its rate is {self.lr:g}"
-            )
-        if late:
-            found.append(f"no checkpoint at {late}: the training has {self.steps:,} steps")
-        return found
+        found = (
+            f"warm-up takes {self.warmup:,} steps and the training has {self.steps:,}: it ends "
+            f"before its rate is {self.lr:g}"
+        )
+        return [found] if self.warmup > self.steps else []
 
     def validation_steps(self) -> frozenset[int]:
         """All steps after which the model is validated."""

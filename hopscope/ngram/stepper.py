@@ -44,8 +44,9 @@ def record_epochs(descent: Descent) -> list[int]:
 
     In each stage, half of them are evenly spaced, and half logarithmically, denser at its start.
     """
-    epochs, half = {0}, descent.records // 2
+    epochs = {0}
     for begin, length in _stages(descent):
+        half = min(descent.records // 2, length)  # as many as epochs are all of them
         moments = [*np.linspace(0, length, half + 1), *np.geomspace(1, length, half)]
         epochs |= {begin + round(moment) for moment in moments}
     return sorted(epochs)

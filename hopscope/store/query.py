@@ -243,7 +243,7 @@ def _files(runs: Sequence[RunFolder], tables: Sequence[RunTable], damaged: dict[
 def _paths(run: RunFolder, prefixes: Sequence[str]) -> list[Path]:
     paths = [path.absolute() for prefix in prefixes for path in run.paths(prefix)]
     for path in paths:
-        pattern(path)  # raises for names that are not UTF-8
+        pattern(path)  # raises for names that DuckDB could not read
     return paths
 
 

@@ -221,7 +221,10 @@ def pattern(path: Path) -> str:
         if encoding != "utf-8":
             raise RunDamaged(f"{str(path)!r} is read as {encoding} here: set PYTHONUTF8=1")
         raise RunDamaged(f"{str(path)!r} has a name that is not UTF-8: rename the folder")
-    return re.sub(r"[*?[]", r"[\g<0>]", str(path))
+    found = re.sub(r"[*?[]", r"[\g<0>]", str(path))
+    if "\\" in found and "[" in found:  # DuckDB would read other files, or none
+        raise RunDamaged(f"{str(path)!r} has a backslash, and also *, ? or [: rename the folder")
+    return found
 
 
 def sql_list(texts: Iterable[str]) -> str:

@@ -90,6 +90,8 @@ def check_training(experiment: Experiment, device: torch.device = CPU) -> None:
         f"{experiment.task.interface().length:,} positions a step"
     )
     remedy = "take a smaller model, batch, chain or fleet"
+    if training.validation_examples > training.batch * experiment.model.layers:
+        remedy += ", or fewer validation_examples"
     if device.type == "cuda":
         gpu = torch.cuda.mem_get_info(device)[1]
         _check(what, training_bytes(experiment, device), remedy, gpu, "this GPU")

@@ -23,7 +23,14 @@ from typing import TYPE_CHECKING
 from hopscope.configs import Experiment, Recipe
 from hopscope.configs.kinds import fetched, kind_of
 from hopscope.configs.recipe import SPLITS, R, of_seeds
-from hopscope.errors import OF_ONE_RUN, ConfigError, Diverged, RunWarning, StoreError
+from hopscope.errors import (
+    OF_ONE_RUN,
+    ConfigError,
+    Diverged,
+    RunWarning,
+    StoreError,
+    StoreUnwritable,
+)
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import CHECKPOINTS
 from hopscope.store.folder import discard
@@ -160,7 +167,7 @@ def split_fleet(fleet: RunFolder, store: Store) -> None:
                 with own.locked():
                     if not own.begun:
                         _commit_member(own, fleet, number)
-            except OF_ONE_RUN as error:  # something is wrong with the member's own folder
+            except (StoreUnwritable, *OF_ONE_RUN) as error:  # the others may still be kept
                 troubles.append(error)
         if troubles:
             raise troubles[0]

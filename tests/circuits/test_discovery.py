@@ -27,6 +27,7 @@ from hopscope.circuits import (
     target,
 )
 from hopscope.circuits.ablation import Ablation
+from hopscope.circuits.budget import CACHES, KEPT_BYTES
 from hopscope.circuits.examples import Questions
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
 from hopscope.circuits.progress import SECONDS, Progress, watched
@@ -386,7 +387,8 @@ def test_more_examples_than_the_machine_holds_are_refused_at_once(
     """Examples alone, or what a search takes for them, although the examples have room."""
     with pytest.raises(CircuitError, match=r"examples of 10 positions would take about .* GiB"):
         discover(two_hops.model, two_hops.task, examples=2 * 10**9)
-    monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: 2**24)
+    memory = CACHES * KEPT_BYTES + 2**24
+    monkeypatch.setattr("hopscope.circuits.budget.memory_bytes", lambda: memory)
     with pytest.raises(CircuitError, match=r"with examples=1,000 would.*: lower examples$"):
         discover(two_hops.model, two_hops.task, examples=1_000, fresh=2)
     with pytest.raises(CircuitError, match=r"with fresh=1,000 would.*: lower fresh$"):

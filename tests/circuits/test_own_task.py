@@ -321,6 +321,27 @@ def test_a_draw_that_does_not_heed_its_seed_is_refused() -> None:
     own()(8, 3)
 
 
+def test_a_draw_whose_examples_change_in_form_is_refused() -> None:
+    usual = draw(4, 0)
+    changes: dict[str, dict[str, Any]] = {
+        r"inputs torch.int64 \[6\], and in a later call torch.int64 \[7\]; expected the same": {
+            "inputs": torch.zeros(4, 7).long(), "roles": ["count", *["letter"] * 6]
+        },
+        r"later call torch.float32 \[6\]": {"inputs": usual.inputs.float()},
+        r"targets torch.int64 \[5\], and in a later call torch.int64 \[1\]": {
+            "targets": usual.targets[:, :1], "hop": usual.hop[:, :1],
+        },
+        "relations before, and in a later call none": {"relations": {}},
+        "conditions twice, and in a later call odd": {"conditions": {"odd": usual.inputs % 2}},
+    }  # fmt: skip
+    for line, change in changes.items():
+        calls = iter([{}, change])  # of the first call, and of the next
+        task = own(draw=lambda *_, calls=calls: replace(usual, **next(calls)))
+        task(4, 0)
+        with pytest.raises(CircuitError, match=line):
+            task(4, 1)
+
+
 QUERY, VALUES = Role("query"), (Role("value", 0), Role("value", 1))
 
 

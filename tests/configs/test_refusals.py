@@ -87,6 +87,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (lambda: Training(warmup=10**400), "warmup: Input should be less than 2147483648, got 1000"),
     (lambda: Training(steps=2**31 - 1, validate_every=10), "validate_every 10: that is 214,748,36"),
     (lambda: Training(steps=2**31 - 1, validate_every=1_000), "checkpoint_every 500: that is 4,2"),
+    (lambda: Training(steps=9, checkpoint_at=(9, 10)), "checkpoint_at has step 10, but the traini"),
     (lambda: Discovery().replace(tie=0.5), "Discovery.tie: Input should be greater than or"),
     (lambda: Discovery().replace(neded=0.1), "Discovery.neded: unknown field; did you mean needed"),
     (lambda: NgramProcess(parents=(1, 1)), "parents are (1, 1): each lag may appear once"),

@@ -50,6 +50,7 @@ def test_records_and_checkpoints_are_planned_stage_by_stage() -> None:
     even = [0, 5_000, 10_000, 15_001, 20_001, 20_026, 20_051, 20_076, 20_101]
     early = [1, 27, 737, 20_002, 20_006, 20_023]
     assert record_epochs(descent) == sorted(even + early)
+    assert record_epochs(descent.replace(records=2**31 - 1)) == [*range(20_102)]
     assert checkpoint_epochs(descent) == [0, 10_000, 20_000, 20_001, 20_101]
 
 

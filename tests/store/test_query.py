@@ -219,10 +219,12 @@ def test_a_run_has_the_name_of_its_folder_or_link(store: Store, run: RunFolder) 
     elsewhere = shutil.move(run.path, store.root.parent / "elsewhere")
     run.path.symlink_to(elsewhere)
     shutil.copytree(run.path, store.root / os.fsdecode(b"odd-\x80"))
+    shutil.copytree(run.path, store.root / "back\\slash*")
     answer = store.sql(COUNTS).answer()
     assert answer.rows == (("back\\slash's", 8), (run.name, 8))
-    (line,) = answer.problems
-    assert "has a name that is not UTF-8" in line
+    one, other = answer.problems
+    assert "has a name that is not UTF-8" in one + other
+    assert "has a backslash, and also *, ? or [: rename the folder" in one + other
 
 
 def test_ctrl_c_ends_a_query_at_once() -> None:

@@ -103,10 +103,15 @@ def test_a_run_under_the_name_of_another_is_refused(store: Store, tiny: Experime
     assert store.of(other) is None
 
 
-def test_a_folder_whose_name_is_not_utf_8_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
-    odd = Store(tmp_path / os.fsdecode(b"runs-\x80"))
-    with pytest.raises(RunDamaged, match="has a name that is not UTF-8"):
-        odd.create(Experiment())
+def test_a_folder_whose_name_duckdb_cannot_read_is_refused_before_there_is_a_run(
+    tmp_path: Path,
+) -> None:
+    for name, why in (
+        (os.fsdecode(b"runs-\x80"), "has a name that is not UTF-8"),
+        ("runs\\[1]", "has a backslash, and also"),
+    ):
+        with pytest.raises(RunDamaged, match=why):
+            Store(tmp_path / name).create(Experiment())
     assert list(tmp_path.iterdir()) == []
 
 

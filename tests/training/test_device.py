@@ -128,8 +128,10 @@ def test_a_gpu_refuses_what_it_has_no_room_for(
     check_training(Experiment(), torch.device("cuda:1"))
 
 
-def test_the_usual_training_is_small() -> None:
+def test_the_usual_training_is_small_and_many_validation_examples_are_named() -> None:
     assert training_bytes(Experiment()) < 2**30
+    with pytest.raises(ConfigError, match="fleet, or fewer validation_examples$"):
+        check_training(Experiment(training=Training(validation_examples=2**31 - 1)))
 
 
 @pytest.mark.parametrize(("native", "expected"), [(True, "bf16"), (False, "float32")])

@@ -153,14 +153,23 @@ def test_a_begun_fleet_is_left_alone_once_its_members_are_complete(
 
 
 def test_a_fleet_stays_until_every_member_is_kept(recipes: list[Experiment], store: Store) -> None:
-    damaged = store.create(recipes[1]).path
+    path = store.create(recipes[1]).path
     fleet = together(recipes).run_name()
     stopped(Job.of(tuple(recipes), store, "cpu", 1))
-    (damaged / MANIFEST).write_text("{}")
-    reports = do(Job.of(tuple(recipes), store, "cpu", 1))
-    assert [each.state for each in reports] == ["complete", "failed", "complete"]
-    assert fleet in store.names()
-    shutil.rmtree(damaged)
+
+    def fail() -> None:
+        reports = do(Job.of(tuple(recipes), store, "cpu", 1))
+        assert [each.state for each in reports] == ["complete", "failed", "complete"]
+        assert fleet in store.names()
+
+    shutil.rmtree(path)
+    path.write_text("a file in its place")
+    fail()
+    path.unlink()
+    store.create(recipes[1])
+    (path / MANIFEST).write_text("{}")
+    fail()
+    shutil.rmtree(path)
     assert carry_out(recipes, store, device="cpu", workers=Here(pack=3, threads=1)).complete
     assert fleet not in store.names()
 
