@@ -281,6 +281,9 @@ def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
     assert [arc.width for arc in arcs if arc.theta1 == 180] == [1] * 5  # one per pair
     labels = [text.get_text() for text in axes.texts]
     assert labels[:4] + labels[-2:] == ["x₄", "k4", "x₅", "v4", "x₀", "q"]
+    named = parse_facts([f"country number {n},year->country number {n + 1}" for n in range(5)])
+    for graph in (chain_of_facts(18), chain_of_facts(100), named):
+        assert trouble(shared_information(graph)) == []
 
 
 def test_the_grid_of_a_schedule_has_a_row_per_layer_and_a_cell_per_reading() -> None:
