@@ -358,6 +358,22 @@ def test_a_path_without_examples_is_absent_and_a_lost_hop_shows_its_last_loss() 
     ]
 
 
+def test_where_no_path_was_measured_losses_are_drawn_and_events_if_there_are_any() -> None:
+    story = replace(STORY, attention=np.full_like(STORY.attention, np.nan))
+    (axes,) = emergence_figure(story).axes
+    assert len(axes.lines) == 2 + 1  # both hops, and chance
+    assert ticks(order_figure(story).axes[0]) == ["x₂ learned", "x₁ learned"]
+    (none,) = order_figure(replace(story, learned_at=None)).axes
+    assert [text.get_text() for text in none.texts] == ["nothing was measured"]
+
+
+def test_events_of_late_checkpoints_and_the_losses_of_many_hops_stand_apart() -> None:
+    late = replace(STORY, steps=tuple(step + 10**6 for step in STORY.steps), learned_at=None)
+    for draw in (emergence_figure, order_figure):
+        assert draw(late).axes[0].get_xlim()[0] == 10**6
+    assert trouble(emergence_figure(replace(STORY, losses=np.tile(STORY.losses, (1, 8))))) == []
+
+
 def test_attention_of_paths_stands_above_losses() -> None:
     above, below, _ = emergence_figure(STORY).axes
     assert ticks(above) == [label(path) for path in (NEVER, LATE, EARLY)]
