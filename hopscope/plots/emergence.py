@@ -48,7 +48,7 @@ def emergence_figure(story: Emergence, of: str = "") -> Picture:
     figure = picture(
         of or "when each path appeared",
         f"{_paths(story)} the loss of each hop at the same steps; dotted: chance, as a mean of "
-        f"hops. {_roles(story)}",
+        f"hops.{_means(story)} {_roles(story)}",
         ROW * rows + 2.0,
         columns=2,
     )
@@ -77,6 +77,11 @@ def _paths(story: Emergence) -> str:
         "Above: mean attention along each path of the circuit (layer.head: source → destination), "
         f"in the order in which they emerged; a mark where attention passes {HALF:g}. Below:"
     )
+
+
+def _means(story: Emergence) -> str:
+    """Return the part of the caption about examples; empty if their number is unknown."""
+    return "" if story.examples is None else f" Means over {story.examples:,} examples."
 
 
 def _heat(figure: Picture, axes: Axes, story: Emergence) -> None:
@@ -113,7 +118,7 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
         of or "in which order",
         f"The step at which attention along each path (layer.head: source → destination) passed "
         f"{HALF:g} (dots; bars: between which checkpoints), and at which each hop was learned "
-        f"(diamonds). {_roles(story)}",
+        f"(diamonds).{_means(story)} {_roles(story)}",
         ROW * len(rows) + 0.75,
     )
     axes = figure.subplots()

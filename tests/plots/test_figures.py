@@ -367,6 +367,14 @@ def test_where_no_path_was_measured_losses_are_drawn_and_events_if_there_are_any
     assert [text.get_text() for text in none.texts] == ["nothing was measured"]
 
 
+def test_an_emergence_says_over_how_many_examples_it_is_a_mean() -> None:
+    counted = replace(STORY, examples=32)
+    for draw in (emergence_figure, order_figure):
+        assert "32 examples" in draw(counted).caption
+        assert "examples" not in draw(STORY).caption
+    assert [piece.lines for piece in emergence_pieces(counted)] == [("means over 32 examples",)]
+
+
 def test_events_of_late_checkpoints_and_the_losses_of_many_hops_stand_apart() -> None:
     late = replace(STORY, steps=tuple(step + 10**6 for step in STORY.steps), learned_at=None)
     for draw in (emergence_figure, order_figure):
