@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from hopscope.circuits.probe import Probe, ProbeHistory
+from hopscope.errors import ConfigError
 from hopscope.facts import symbol_name
 from hopscope.milestones import HALF
 from hopscope.plots.look import (
@@ -40,6 +41,8 @@ LEAST_SHARE = 0.03
 def probe_figure(found: Probe) -> Picture:
     """Draw a cell for every layer and role, with a bar for each symbol, as high as its share."""
     roles = probed_roles(found)
+    if not roles:
+        raise ConfigError("no role of the probe occurs in a chain, so nothing can be drawn")
     figure = picture(
         "which symbols can be read at each role",
         "How much of each symbol of its own chain a linear map reads off at each role, after each "
@@ -113,7 +116,7 @@ def history_figure(history: ProbeHistory) -> Picture:
             axes.plot(history.steps, most[:, number], label=symbol_name(symbol), **style)
         axes.axhline(HALF, color=DIM, linestyle=":", linewidth=0.8)
         axes.set(ylabel=str(role), ylim=(-0.04, 1.08), yticks=(0, 0.5, 1))
-    panels[-1].set(xlabel="step", xlim=(0, history.steps[-1]))
+    panels[-1].set(xlabel="step", xlim=(history.steps[0], history.steps[-1]))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center")
     return figure

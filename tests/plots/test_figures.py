@@ -555,6 +555,23 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
     assert said[len(names) : 2 * len(names)] == names
 
 
+def test_heads_that_cannot_be_divided_into_rows_fill_them() -> None:
+    maps = RoleMaps(
+        roles=tuple(map(Role, "abc")), own=np.ones((2, 13, 3, 3)), others=np.ones((2, 13, 3, 3)),
+        itself=np.ones((2, 13, 3)), previous=np.ones((2, 13, 3)),
+    )  # fmt: skip
+    figure = role_maps_figure(maps)
+    assert len(figure.axes) == 26 + 1
+    assert figure.get_figheight() < figure.get_figwidth()
+
+
+def test_the_axes_of_one_head_have_no_fractions() -> None:
+    one = np.zeros((1, 1, 1))
+    route = (RoleRoute(Role("query"), Role("value"), "answer"),)
+    figure = heads_figure(HeadScores("m", "f1", route, one, one, np.ones(1), one, one, 8, 3))
+    assert [place for place in figure.axes[0].get_xticks() if abs(place) <= 0.5] == [0]
+
+
 def test_of_many_heads_those_of_the_circuit_and_the_least_usual_are_drawn() -> None:
     roles = (Role("query"), Role("key"), Role("value"))
     shares = np.full((16, 16, 3, 3), 0.1, np.float32)
@@ -595,6 +612,14 @@ def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
     found = replace(found, plan=[("C", 2_500), ("W", 12_000), ("a", 50)])
     labels = [tick.get_text() for tick in draw_stages(found, "").axes[0].get_xticklabels()]
     assert labels == ["0", "10", "2.5k", "10", "1k", "12k", "50"]
+
+
+def test_ends_of_many_stages_stand_apart() -> None:
+    one = np.linspace(0, 1, 3)[None]
+    for count in (4, 8, 20):
+        plan = [("CWa"[n % 3], (10, 9_000)[n % 2]) for n in range(count)]
+        found = Stages(plan, np.array([0, 10, 9_010]), {"set": one}, {"head": one}, one, {"t": one})
+        assert trouble(draw_stages(found, "stages")) == []
 
 
 def test_the_approach_is_drawn_at_the_epochs_of_the_stage() -> None:
