@@ -767,6 +767,18 @@ def test_long_names_of_roles_stand_apart(circuit: Circuit) -> None:
         heads=None, fitted=2, examples=2, seed=0, loss=0.1, chance=0.5,
     )  # fmt: skip
     assert trouble(probe_figure(found)) == []
+    absent = found.model_copy(
+        update={"stream": found.stream.model_copy(update={"own": shares * np.nan})}
+    )
+    with pytest.raises(ConfigError, match="no role of the probe occurs in a chain"):
+        probe_figure(absent)
+    history = ProbeHistory(
+        roles=tuple(map(Role, ("the subject of it", "the attribute of it"))), symbols=("x0",),
+        steps=(100, 200), own=shares[:2, None, :2], losses=(0.1, 0.1), chance=0.5,
+    )  # fmt: skip
+    figure = history_figure(history)
+    assert trouble(figure) == []
+    assert "tsoi the subject of it" in figure.caption
 
 
 def test_texts_of_a_few_figures_stand_apart_and_are_large_enough(circuit: Circuit) -> None:
