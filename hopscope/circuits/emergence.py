@@ -46,6 +46,8 @@ class Emergence(Displayed):
     """
     hops: tuple[int, ...] | None = None
     """The number of the hop, from 1, that each loss belongs to; None: 1, 2, … in order."""
+    examples: int | None = None
+    """The number of examples over which attention and losses are averaged, if known."""
 
     @property
     def asked(self) -> tuple[int, ...]:
@@ -142,6 +144,7 @@ class Emergence(Displayed):
             "losses": self.losses.tolist(),
             "learned_at": None if self.learned_at is None else list(self.learned_at),
             **({} if self.hops is None else {"hops": list(self.hops)}),
+            **({} if self.examples is None else {"examples": self.examples}),
             "paths": [
                 {
                     "layer": path.layer,
@@ -158,7 +161,7 @@ class Emergence(Displayed):
 
     @classmethod
     def from_dict(cls, kept: Mapping[str, Any]) -> "Emergence":
-        """The emergence that `to_dict` wrote (`hops` may be missing)."""
+        """The emergence that `to_dict` wrote (`hops` and `examples` may be missing)."""
         learned, hops = kept["learned_at"], kept.get("hops")
         paths = tuple(
             Path(p["layer"], p["head"], parse_role(p["destination"]), parse_role(p["source"]))
@@ -173,4 +176,5 @@ class Emergence(Displayed):
             steps_per_epoch=kept["steps_per_epoch"],
             learned_at=None if learned is None else tuple(learned),
             hops=None if hops is None else tuple(hops),
+            examples=kept.get("examples"),
         )

@@ -97,14 +97,17 @@ class Search:
         """The mean losses over the examples of the sketch."""
         return self.on_sketch.losses(states, progress)
 
-    def recovered(self, states: Sequence[Ablation], *, on_all: bool = False) -> Recovered:
+    def recovered(
+        self, states: Sequence[Ablation], *, on_all: bool = False, progress: Progress | None = None
+    ) -> Recovered:
         """The shares that these states recover, with prescribed and with computed attention, on the
         sketch or on all examples of the search.
         """
         measured = self.on_all if on_all else self.on_sketch
         both = [each for state in states for each in (state, state.computed)]
         model, nothing = measured.losses([Ablation(), self.nothing])
-        gap, found = nothing - model, measured.losses(both).reshape(len(states), 2, -1)
+        gap = nothing - model
+        found = measured.losses(both, progress).reshape(len(states), 2, -1)
         known = gap > KNOWN_HOP * gap.max()
         if gap.mean() < LEAST_GAP:  # such as one of rounding errors, with hops that cancel
             return Recovered(np.zeros((len(states), 2)), np.zeros((len(states), 2)))
@@ -259,7 +262,9 @@ def _with_more(
     if not choices or now <= least:  # no state can gain more than the shortage
         return None
     singles = [state, *(state.looking_at([row], target) for row, target in choices)]
-    before, *after = _short(search, search.recovered(singles, on_all=on_all))
+    search.progress.step(f"what each of {len(choices)} more targets adds")
+    measured = search.recovered(singles, on_all=on_all, progress=search.progress)
+    before, *after = _short(search, measured)
     alone = before - np.array(after)
     order = [number for number in np.argsort(-alone, kind="stable") if alone[number] > 0]
     if not order:
@@ -318,7 +323,9 @@ class Required:
 def simplified(search: Search, state: Ablation, required: Required) -> Ablation:
     """Give rows as in the model a proposed target, or else a table, if enough is recovered."""
     search.progress.step("which rows can be named after all")
-    for row in [row for row in state.live if state.target(row) == AS_IN_MODEL]:
+    rows = [row for row in state.live if state.target(row) == AS_IN_MODEL]
+    for done, row in enumerate(rows):
+        search.progress.at(done, len(rows))
         for targets in (search.proposals.get(row, []), search.tables_for(row)):
             trials = [state.looking_at([row], target) for target in targets]
             if not trials:
@@ -334,7 +341,9 @@ def lightened(search: Search, state: Ablation, required: Required) -> Ablation:
     """Remove steps, cheapest first, while enough is recovered on all examples of the search."""
     search.progress.step("which steps are needed")
     needed: set[tuple[Row, ...]] = set()
+    count = len(rows_by_step(state))
     while steps := [its for its in rows_by_step(state) if tuple(its) not in needed]:
+        search.progress.at(count - len(steps), count)
         alone = required.slack(search, [state.without(rows) for rows in steps])
         order = [n for n in np.argsort(-alone, kind="stable") if alone[n] >= -MARGIN]
         if not order:

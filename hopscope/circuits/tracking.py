@@ -78,6 +78,7 @@ def emergence(
         steps_per_epoch=recipe.training.steps_per_epoch if recipe else None,
         learned_at=tuple(learned()[member or 0]) if learned else None,
         hops=None if asked == tuple(range(1, losses.shape[1] + 1)) else asked,
+        examples=examples,
     )
 
 

@@ -1,6 +1,7 @@
 """Figures of depth theory: positions that share information, and a schedule of look-ups."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -8,11 +9,28 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Arc
 
 from hopscope.facts import FactGraph, Role, symbol_name
-from hopscope.plots.look import COLOURS, DIM, SMALL, Picture, drawn, picture
+from hopscope.plots.look import (
+    COLOURS,
+    DIM,
+    LETTER,
+    SMALL,
+    TEXT,
+    Picture,
+    drawn,
+    figure_width,
+    picture,
+    rotation,
+)
 from hopscope.plots.symbols import role_legend, short_role
 from hopscope.theory import Flow, Reading, flow
 
 SYMBOL_COLOUR, CODE_COLOUR = COLOURS[:2]
+EDGES = 0.4
+"""Columns beside the first and the last position."""
+UNIT = 0.45
+"""Inches of one unit of the axis of heights."""
+LINE = 1.3 * TEXT / 72
+"""Width of a turned label, in inches."""
 GRID_ROLES = 25
 """Largest number of columns of a diagram in the terminal."""
 
@@ -22,23 +40,33 @@ def shared_information(graph: FactGraph) -> Picture:
     """Draw figures 3 and 8 of the paper: positions that share a piece before any layer."""
     start = flow(graph)
     pieces, roles = start.holdings[0], start.roles
+    symbols = [symbol_name(*(held & set(graph.symbols))) for held in pieces]
+    names = [*symbols, *map(short_role, roles)]
+    pitch = figure_width(2) / (len(roles) + EDGES)
+    turned = rotation(names, pitch)
+    long = LETTER * max(map(len, names)) if turned else 0.0
+    step = ceil(LINE / pitch) if turned else 1
+    thinned = f" Labels: every {step} positions." if step > 1 else ""
     figure = picture(
         "what positions share before any layer",
         "Symbols (above) and roles (below) of one chain, in the order of the sequence. Arcs above "
-        f"join equal symbols, arcs below positions with the same code. {role_legend(roles)}",
-        2.1,
+        f"join equal symbols, arcs below positions with the same code.{thinned} "
+        f"{role_legend(roles)}",
+        2.1 + 2 * long,
         columns=2,
     )
     axes = figure.subplots()
+    apart = long / UNIT
     for place, (role, held) in enumerate(zip(roles, pieces, strict=True)):
-        (symbol,) = held & set(graph.symbols)
-        middle: dict[str, Any] = {"ha": "center", "va": "center"}
-        axes.text(place, 0.05, symbol_name(symbol), **middle)
-        axes.text(place, -0.3, short_role(role), fontsize=SMALL, color=DIM, **middle)
+        if place % step == 0:
+            middle: dict[str, Any] = {"ha": "center", "va": "center", "rotation": turned}
+            axes.text(place, 0.05 + apart / 2, symbols[place], **middle)
+            axes.text(place, -0.3 - apart / 2, short_role(role), fontsize=SMALL, color=DIM,
+                      **middle)  # fmt: skip
         for earlier in range(place):
             for piece in pieces[earlier] & held:
-                _arc(axes, earlier, place, above=piece in graph.symbols)
-    axes.set(xlim=(-0.7, len(roles) - 0.3), ylim=(-1.9, 1.9))
+                _arc(axes, (earlier, place), apart, above=piece in graph.symbols)
+    axes.set(xlim=(-0.7, len(roles) - 0.3), ylim=(-1.9 - apart, 1.9 + apart))
     axes.set_axis_off()
     handles = [
         Line2D([], [], color=SYMBOL_COLOUR, label="the same symbol"),
@@ -68,10 +96,12 @@ def grid(found: Flow, readings: Sequence[Reading]) -> str:
     return "\n".join(rows)
 
 
-def _arc(axes: Axes, left: int, right: int, above: bool) -> None:
+def _arc(axes: Axes, ends: tuple[int, int], apart: float, above: bool) -> None:
+    """Join two positions; `apart` is the height that turned labels need."""
+    left, right = ends
     height = 0.9 + 0.5 * min(right - left, 6) ** 0.5
     angles = {"theta1": 0, "theta2": 180} if above else {"theta1": 180, "theta2": 360}
-    centre = ((left + right) / 2, 0.25 if above else -0.55)
+    centre = ((left + right) / 2, 0.25 + apart if above else -0.55 - apart)
     colour = SYMBOL_COLOUR if above else CODE_COLOUR
     axes.add_patch(Arc(centre, right - left, height, edgecolor=colour, linewidth=1.2, **angles))
 

@@ -1,5 +1,7 @@
 """Figures of emergence: attention along each path, and losses (figures 6, 7, appendix D)."""
 
+from math import ceil
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import LogLocator
@@ -27,8 +29,10 @@ from hopscope.theory import Path
 
 ROW = 0.15
 """Height of a path's row, in inches."""
+KEYS = 8
+"""The most entries in a column of the legend of losses."""
 ROOM = 1.15
-"""End of the axis, in multiples of the step of the last event."""
+"""Length of the axis, in multiples of that up to the last event."""
 WIDE = 8
 """The axis is logarithmic if the last event is more than this many times as late as the first."""
 FAR = 30
@@ -40,26 +44,44 @@ Span = tuple[int | float, int | float, int | float]
 @drawn
 def emergence_figure(story: Emergence, of: str = "") -> Picture:
     """Draw the attention along every path (above, a row each) and the loss of each hop (below)."""
-    rows = len(story.paths)
+    rows = len(story.order)
     figure = picture(
         of or "when each path appeared",
-        "Above: mean attention along each path of the circuit (layer.head: source → destination), "
-        f"in the order in which they emerged; a mark where attention passes {HALF:g}. Below: the "
-        f"loss of each hop at the same steps; dotted: chance, as a mean of hops. {_roles(story)}",
+        f"{_paths(story)} the loss of each hop at the same steps; dotted: chance, as a mean of "
+        f"hops.{_means(story)} {_roles(story)}",
         ROW * rows + 2.0,
         columns=2,
     )
-    above, below = figure.subplots(2, 1, sharex=True, height_ratios=(ROW * rows + 0.1, 1.0))
-    _heat(figure, above, story)
+    if rows:
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(ROW * rows + 0.1, 1.0))
+        _heat(figure, above, story)
+    else:
+        below = figure.subplots()
     for number, hop in enumerate(story.asked):
         losses, name = story.losses[:, number], symbol_name(f"x{hop}")
         below.plot(story.steps, losses, label=name, **line_style(number))
     end_losses(figure, [below], [story.chance])
     below.axhline(story.chance, color=DIM, linestyle=":", label="chance")
     below.set(xlabel="step", ylabel="loss")
-    below.set_xlim(0, story.steps[-1])
-    below.legend(loc="upper left", bbox_to_anchor=(1, 1.1))
+    below.set_xlim(story.steps[0], story.steps[-1])
+    columns = ceil((len(story.asked) + 1) / KEYS)
+    below.legend(loc="upper left", bbox_to_anchor=(1, 1.1), ncols=columns)
     return figure
+
+
+def _paths(story: Emergence) -> str:
+    """Return the part of the caption about paths, up to that about losses."""
+    if not story.order:
+        return "No path of the circuit applies in these examples, so only losses are shown:"
+    return (
+        "Above: mean attention along each path of the circuit (layer.head: source → destination), "
+        f"in the order in which they emerged; a mark where attention passes {HALF:g}. Below:"
+    )
+
+
+def _means(story: Emergence) -> str:
+    """Return the part of the caption about examples; empty if their number is unknown."""
+    return "" if story.examples is None else f" Means over {story.examples:,} examples."
 
 
 def _heat(figure: Picture, axes: Axes, story: Emergence) -> None:
@@ -96,7 +118,7 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
         of or "in which order",
         f"The step at which attention along each path (layer.head: source → destination) passed "
         f"{HALF:g} (dots; bars: between which checkpoints), and at which each hop was learned "
-        f"(diamonds). {_roles(story)}",
+        f"(diamonds).{_means(story)} {_roles(story)}",
         ROW * len(rows) + 0.75,
     )
     axes = figure.subplots()
@@ -108,8 +130,8 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
         axes.xaxis.set_major_locator(LogLocator(subs=between))
         axes.xaxis.set_major_formatter("{x:,.0f}")
         axes.minorticks_off()
-    begin = 0 if late <= WIDE * early else early / 2
-    axes.set_xlim(begin, max(ROOM * late, begin + 1))
+    begin = min(story.steps[0], early) if late <= WIDE * early else early / 2
+    axes.set_xlim(begin, begin + max(ROOM * (late - begin), 1))
     for row, (_, span, is_hop) in enumerate(rows):
         if span is None:
             axes.annotate("never", (begin, row), (3, 0), textcoords="offset points", va="center",
@@ -123,8 +145,10 @@ def order_figure(story: Emergence, of: str = "") -> Picture:
     axes.set_yticks(range(len(rows)), [name for name, _, _ in rows])
     for tick, (_, _, is_hop) in zip(axes.get_yticklabels(), rows, strict=True):
         tick.set_color(COLOURS[1] if is_hop else INK)
-    axes.set_ylim(-0.6, len(rows) - 0.4)
+    axes.set_ylim(-0.6, max(1, len(rows)) - 0.4)
     axes.set_xlabel("step")
+    if not rows:
+        axes.text(0.5, 0.5, "nothing was measured", ha="center", transform=axes.transAxes)
     return figure
 
 

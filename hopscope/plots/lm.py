@@ -75,7 +75,7 @@ def results_figure(every: Mapping[str, Sequence[Scored]]) -> Picture:
     for level in {each.chance for rows in every.values() for each in rows if _is_equations(each)}:
         first.axhline(level, color=DIM, linestyle=":")
     first.set(xlabel="hops", ylabel="accuracy", title="equations", ylim=(0, 1.02))
-    first.xaxis.get_major_locator().set_params(integer=True)
+    first.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     second.set_yticks(range(len(kinds)), kinds)
     second.set(title="every kind of question", xlabel="accuracy", xlim=(0, 1.02))
     second.invert_yaxis()
@@ -134,8 +134,8 @@ def heads_figure(scores: HeadScores) -> Picture:
         layer, head = np.nonzero(scores.significant[chosen].any(axis=0))
         axes.plot(head, layer, "o", markersize=4, markerfacecolor="none", color=COLOURS[1])
         axes.set(title=purpose, xlabel="head")
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     panels[0].set_ylabel("layer")
-    panels[0].yaxis.get_major_locator().set_params(integer=True)
+    panels[0].yaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     figure.colorbar(shown, ax=list(panels), label="own chain − others", aspect=18)
     return figure

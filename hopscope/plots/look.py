@@ -221,7 +221,11 @@ def band(
     label: str | None = None,
     linestyle: str = "-",
 ) -> None:
-    """Draw the mean over models, and a band from the lowest to the highest if there are several."""
+    """Draw the mean over models, and a band from the lowest to the highest if there are several.
+
+    A line of one point is a dot.
+    """
     if len(values) > 1:
         axes.fill_between(x, values.min(0), values.max(0), color=colour, alpha=BAND, linewidth=0)
-    axes.plot(x, values.mean(0), color=colour, label=label, linestyle=linestyle)
+    mark = "o" if len(x) == 1 else None
+    axes.plot(x, values.mean(0), color=colour, label=label, linestyle=linestyle, marker=mark)

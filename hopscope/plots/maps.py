@@ -127,7 +127,10 @@ def _left_out(
 
 @dataclass(frozen=True)
 class Grid:
-    """The arrangement of the panels of all heads: a row has one layer, a part of it, or several."""
+    """The arrangement of the panels of all heads: a row has one layer, a part of it, or several.
+
+    Layers whose heads cannot be divided into long rows follow each other within rows.
+    """
 
     panels: int
     across: int
@@ -143,7 +146,8 @@ class Grid:
         room = figure_width(2) - BAR - LETTER * letters
         most = max(1, int(room / PANEL))
         of_layer = [count for count in range(1, heads + 1) if heads % count == 0 and count <= most]
-        across = heads * min(layers, int(room / BEST) // heads) or of_layer[-1]
+        part = of_layer[-1] if 2 * of_layer[-1] >= most else min(most, heads)
+        across = heads * min(layers, int(room / BEST) // heads) or part
         wide = room / across - 0.05
         high = min(max(wide * rows / columns, PANEL, LINE * rows), 1.2 * wide)
         return cls(

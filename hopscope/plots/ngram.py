@@ -37,6 +37,8 @@ LAGS = 4
 """Largest number of lags in a narrow figure."""
 NAMED = 6
 """Most lines with names in a panel of stages; its legend has no room for more."""
+MARKED, ENDS = 4, 8
+"""The most stages with marks within, and the most ends of stages that are marked."""
 NEAR = 0.01
 """Points closer than this share of a stage's width are drawn as one."""
 
@@ -288,7 +290,13 @@ class StageScale:
 
 
 def _ticks(ends: np.ndarray) -> list[int]:
-    """Return the ends of stages, and 10 and 1,000 epochs after their beginnings if they fit."""
+    """Return the ends of stages, and 10 and 1,000 epochs after their beginnings if they fit.
+
+    If there are many stages, only every second end (or third, …) is returned.
+    """
+    stages = len(ends) - 1
+    if stages > MARKED:
+        return [int(end) for end in ends[:: -(-stages // ENDS)]]
     ticks = {0}
     for begin, end in itertools.pairwise(ends.tolist()):
         ticks |= {end, *(begin + since for since in (10, 1_000) if 5 * since < end - begin)}

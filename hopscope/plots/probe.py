@@ -7,12 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from hopscope.circuits.probe import Probe, ProbeHistory
-from hopscope.facts import symbol_name
+from hopscope.errors import ConfigError
+from hopscope.facts import Role, symbol_name
 from hopscope.milestones import HALF
 from hopscope.plots.look import (
     COLOURS,
     DIM,
     FAINT,
+    LETTER,
     LINES,
     Picture,
     drawn,
@@ -26,6 +28,8 @@ from hopscope.shapes import Float
 
 ROW = 0.3
 """Inches per layer."""
+PANEL = 0.85
+"""Inches per role of the course of a training."""
 ONE_COLUMN = 8
 """Largest number of roles that fit into one column of a paper."""
 BESIDE = 1.1
@@ -39,7 +43,7 @@ LEAST_SHARE = 0.03
 @drawn
 def probe_figure(found: Probe) -> Picture:
     """Draw a cell for every layer and role, with a bar for each symbol, as high as its share."""
-    roles = probed_roles(found)
+    roles = _drawn_roles(found)
     figure = picture(
         "which symbols can be read at each role",
         "How much of each symbol of its own chain a linear map reads off at each role, after each "
@@ -72,6 +76,13 @@ def probe_figure(found: Probe) -> Picture:
     return figure
 
 
+def _drawn_roles(found: Probe | ProbeHistory) -> list[Role]:
+    """Return the roles to draw; raises ConfigError if there are none."""
+    if roles := probed_roles(found):
+        return roles
+    raise ConfigError("no role of the probe occurs in a chain, so nothing can be drawn")
+
+
 def colour_of(symbols: tuple[str, ...], symbol: str) -> str:
     """Return a symbol's colour: the first is grey, the others are as in the loss curves."""
     number = symbols.index(symbol)
@@ -96,13 +107,15 @@ def _cell(
 @drawn
 def history_figure(history: ProbeHistory) -> Picture:
     """Draw, for each role, how well each symbol can be decoded in the course of the training."""
-    roles = [r for r in probed_roles(history) if any(r == role for role, _, _ in history.learned())]
-    roles = roles or probed_roles(history)
+    probed = _drawn_roles(history)
+    roles = [r for r in probed if any(r == role for role, _, _ in history.learned())] or probed
+    whole = all(LETTER * len(str(role)) < PANEL for role in roles)
+    legend = "" if whole else role_legend(roles)
     figure = picture(
         "when each symbol became decodable",
         "How much of each symbol of its own chain can be read at each role, in the layer that has "
-        "the most of it, in the course of the training; dotted: one half.",
-        0.85 * len(roles) + 0.9,
+        "the most of it, in the course of the training; dotted: one half. " + legend,
+        PANEL * len(roles) + 0.9,
         columns=2,
     )
     panels = figure.subplots(len(roles), 1, sharex=True, squeeze=False)[:, 0]
@@ -112,8 +125,10 @@ def history_figure(history: ProbeHistory) -> Picture:
             style = line_style(number - 1) if number else {"color": DIM}
             axes.plot(history.steps, most[:, number], label=symbol_name(symbol), **style)
         axes.axhline(HALF, color=DIM, linestyle=":", linewidth=0.8)
-        axes.set(ylabel=str(role), ylim=(-0.04, 1.08), yticks=(0, 0.5, 1))
-    panels[-1].set(xlabel="step", xlim=(0, history.steps[-1]))
+        axes.set(
+            ylabel=str(role) if whole else short_role(role), ylim=(-0.04, 1.08), yticks=(0, 0.5, 1)
+        )
+    panels[-1].set(xlabel="step", xlim=(history.steps[0], history.steps[-1]))
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside right center")
     return figure

@@ -224,7 +224,8 @@ def emergence_pieces(story: Emergence) -> list[Piece]:
         for (hop, step), loss in zip(learned_hops(story), story.losses[-1], strict=False)
     ]
     columns = ("head", "path", "emerged at step", "epoch", "between", "attention at the end")
-    return [Piece("each path and hop", columns, [*paths, *hops])]
+    means = () if story.examples is None else (f"means over {story.examples:,} examples",)
+    return [Piece("each path and hop", columns, [*paths, *hops], means)]
 
 
 def learned_hops(story: Emergence) -> list[tuple[int, int | None]]:

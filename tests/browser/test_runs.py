@@ -153,6 +153,16 @@ def test_a_run_is_opened_once_though_the_list_comes_later(
     assert sum(url.endswith("/api/runs/gallery-demo") for url in requests) == 1
 
 
+def test_a_server_that_is_busy_is_asked_for_the_curves_again(
+    page: Any, explorer: str, forgiven: list[str]
+) -> None:
+    forgiven.append("503")
+    busy = {"status": 503, "json": {"error": "busy"}}
+    page.route("**/gallery-transformer-a/arrays/losses", lambda its: its.fulfill(**busy), times=1)
+    opened(page, explorer, "/run/gallery-demo")
+    page.wait_for_selector('.run[data-key="gallery-transformer-a"] .spark')
+
+
 def test_a_list_that_is_shown_later_or_beside_no_run_has_its_curves(
     page: Any, explorer: str, forgiven: list[str]
 ) -> None:

@@ -451,6 +451,20 @@ def test_long_analyses_tell_how_much_is_done(
             assert any(each.startswith(line) for each in said), (line, said)
 
 
+def test_a_search_says_how_many_targets_and_steps_are_examined(
+    two_hops: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "SECONDS", 0)
+    said: list[str] = []
+    with watched(said.append):
+        search = Search(adapter_of(two_hops.model), two_hops.task, Discovery(examples=16), 0)
+        state = completed(search, search.nothing)  # all rows are missing
+        lightened(search, state, Required(mean=np.zeros(2), worst=np.zeros(2)))
+    targets = f"what each of {len(search.proposals)} more targets adds: 1 of "
+    for begin in (targets, "which steps are needed: "):
+        assert any(line.startswith(begin) for line in said), (begin, said)
+
+
 def test_ablations_share_what_is_equal() -> None:
     nothing = Ablation.of({(0, head): Pattern() for head in range(4)})
     looks = nothing.looking_at([((0, 1), Role("query"))], PREVIOUS)

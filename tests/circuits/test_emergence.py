@@ -83,7 +83,8 @@ def test_paths_come_in_order_and_those_that_never_did_last() -> None:
     assert STORY.emerged(PATHS[1]) is None
     assert (STORY.epoch(15.0), STORY.epoch(None)) == (3.75, None)
     assert replace(STORY, steps_per_epoch=None).epoch(15.0) is None
-    for story in (STORY, replace(STORY, learned_at=(None,)), replace(STORY, learned_at=None)):
+    variants = ({"learned_at": (None,)}, {"learned_at": None}, {"examples": 32})
+    for story in (STORY, *(replace(STORY, **each) for each in variants)):
         again = Emergence.from_dict(json.loads(json.dumps(story.to_dict())))
         assert (again.to_dict(), again.order) == (story.to_dict(), story.order)
 
@@ -94,6 +95,7 @@ def test_paths_emerge_as_the_loss_falls(two_hops: Planted, circuit: Circuit) -> 
     first, step = story.order[0]
     assert story.emerged(first) == step
     assert story.epoch(step) == step / 5
+    assert story.examples == 16
     assert story.losses[-1].mean() < 1e-6 < story.losses[0].mean()
 
 

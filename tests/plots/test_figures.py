@@ -281,6 +281,9 @@ def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
     assert [arc.width for arc in arcs if arc.theta1 == 180] == [1] * 5  # one per pair
     labels = [text.get_text() for text in axes.texts]
     assert labels[:4] + labels[-2:] == ["x₄", "k4", "x₅", "v4", "x₀", "q"]
+    named = parse_facts([f"country number {n},year->country number {n + 1}" for n in range(5)])
+    for graph in (chain_of_facts(18), chain_of_facts(100), named):
+        assert trouble(shared_information(graph)) == []
 
 
 def test_the_grid_of_a_schedule_has_a_row_per_layer_and_a_cell_per_reading() -> None:
@@ -353,6 +356,30 @@ def test_a_path_without_examples_is_absent_and_a_lost_hop_shows_its_last_loss() 
         ("", "hop 1 is learned", "14", "", "", "loss 0.000"),
         ("", "hop 2 is learned", "never", "", "", "loss 0.600"),
     ]
+
+
+def test_where_no_path_was_measured_losses_are_drawn_and_events_if_there_are_any() -> None:
+    story = replace(STORY, attention=np.full_like(STORY.attention, np.nan))
+    (axes,) = emergence_figure(story).axes
+    assert len(axes.lines) == 2 + 1  # both hops, and chance
+    assert ticks(order_figure(story).axes[0]) == ["x₂ learned", "x₁ learned"]
+    (none,) = order_figure(replace(story, learned_at=None)).axes
+    assert [text.get_text() for text in none.texts] == ["nothing was measured"]
+
+
+def test_an_emergence_says_over_how_many_examples_it_is_a_mean() -> None:
+    counted = replace(STORY, examples=32)
+    for draw in (emergence_figure, order_figure):
+        assert "32 examples" in draw(counted).caption
+        assert "examples" not in draw(STORY).caption
+    assert [piece.lines for piece in emergence_pieces(counted)] == [("means over 32 examples",)]
+
+
+def test_events_of_late_checkpoints_and_the_losses_of_many_hops_stand_apart() -> None:
+    late = replace(STORY, steps=tuple(step + 10**6 for step in STORY.steps), learned_at=None)
+    for draw in (emergence_figure, order_figure):
+        assert draw(late).axes[0].get_xlim()[0] == 10**6
+    assert trouble(emergence_figure(replace(STORY, losses=np.tile(STORY.losses, (1, 8))))) == []
 
 
 def test_attention_of_paths_stands_above_losses() -> None:
@@ -528,6 +555,23 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
     assert said[len(names) : 2 * len(names)] == names
 
 
+def test_heads_that_cannot_be_divided_into_rows_fill_them() -> None:
+    maps = RoleMaps(
+        roles=tuple(map(Role, "abc")), own=np.ones((2, 13, 3, 3)), others=np.ones((2, 13, 3, 3)),
+        itself=np.ones((2, 13, 3)), previous=np.ones((2, 13, 3)),
+    )  # fmt: skip
+    figure = role_maps_figure(maps)
+    assert len(figure.axes) == 26 + 1
+    assert figure.get_figheight() < figure.get_figwidth()
+
+
+def test_the_axes_of_one_head_have_no_fractions() -> None:
+    one = np.zeros((1, 1, 1))
+    route = (RoleRoute(Role("query"), Role("value"), "answer"),)
+    figure = heads_figure(HeadScores("m", "f1", route, one, one, np.ones(1), one, one, 8, 3))
+    assert [place for place in figure.axes[0].get_xticks() if abs(place) <= 0.5] == [0]
+
+
 def test_of_many_heads_those_of_the_circuit_and_the_least_usual_are_drawn() -> None:
     roles = (Role("query"), Role("key"), Role("value"))
     shares = np.full((16, 16, 3, 3), 0.1, np.float32)
@@ -568,6 +612,14 @@ def test_stages_are_means_over_seeds_with_every_end_and_no_crowd() -> None:
     found = replace(found, plan=[("C", 2_500), ("W", 12_000), ("a", 50)])
     labels = [tick.get_text() for tick in draw_stages(found, "").axes[0].get_xticklabels()]
     assert labels == ["0", "10", "2.5k", "10", "1k", "12k", "50"]
+
+
+def test_ends_of_many_stages_stand_apart() -> None:
+    one = np.linspace(0, 1, 3)[None]
+    for count in (4, 8, 20):
+        plan = [("CWa"[n % 3], (10, 9_000)[n % 2]) for n in range(count)]
+        found = Stages(plan, np.array([0, 10, 9_010]), {"set": one}, {"head": one}, one, {"t": one})
+        assert trouble(draw_stages(found, "stages")) == []
 
 
 def test_the_approach_is_drawn_at_the_epochs_of_the_stage() -> None:
@@ -715,6 +767,18 @@ def test_long_names_of_roles_stand_apart(circuit: Circuit) -> None:
         heads=None, fitted=2, examples=2, seed=0, loss=0.1, chance=0.5,
     )  # fmt: skip
     assert trouble(probe_figure(found)) == []
+    absent = found.model_copy(
+        update={"stream": found.stream.model_copy(update={"own": shares * np.nan})}
+    )
+    with pytest.raises(ConfigError, match="no role of the probe occurs in a chain"):
+        probe_figure(absent)
+    history = ProbeHistory(
+        roles=tuple(map(Role, ("the subject of it", "the attribute of it"))), symbols=("x0",),
+        steps=(100, 200), own=shares[:2, None, :2], losses=(0.1, 0.1), chance=0.5,
+    )  # fmt: skip
+    figure = history_figure(history)
+    assert trouble(figure) == []
+    assert "tsoi the subject of it" in figure.caption
 
 
 def test_texts_of_a_few_figures_stand_apart_and_are_large_enough(circuit: Circuit) -> None:

@@ -215,6 +215,8 @@ def test_other_chains_are_means_over_seeds_in_order_of_their_values() -> None:
         "GIH": [0.3, 0.3], "Bayes": [0.2, 0.2], "truth": [0.1, 0.1],
     }  # fmt: skip
     assert list(trained.get_xdata()) == [100, 100]
+    alone, *_ = figure.axes[1].lines  # a line of one value would not be seen
+    assert (len(alone.get_xdata()), alone.get_marker()) == (1, "o")
 
 
 def test_more_seeds_are_drawn_with_those_that_figure_4_has() -> None:

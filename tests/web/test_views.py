@@ -13,7 +13,7 @@ import pytest
 from asking import wait
 
 from hopscope import load
-from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
+from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of, tracking
 from hopscope.circuits.ablation import changes_of
 from hopscope.circuits.attention import attended
 from hopscope.circuits.pattern import Source
@@ -24,6 +24,8 @@ from hopscope.errors import CircuitError, ConfigError, RunMissing, RunReadOnly, 
 from hopscope.runs import train
 from hopscope.store import RunFolder, Store
 from hopscope.study import Study
+from hopscope.study.study import MAP_EXAMPLES
+from hopscope.web import page
 from hopscope.web.carried import carried
 from hopscope.web.questions import AblateQuestion, CostsQuestion, ExampleQuestion
 from hopscope.web.shown import Shown
@@ -115,6 +117,12 @@ def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFi
     kept = list(run["emerged"].values())  # computed on another machine
     np.testing.assert_allclose(found, kept, rtol=1e-6)
     assert wanted["learned_at"] == run["learned"]
+
+
+def test_the_page_states_the_numbers_of_examples_of_attention_and_of_emergence() -> None:
+    text = (Path(page.__file__).parent / "static" / "time.js").read_text()
+    assert f"mean over {MAP_EXAMPLES} examples" in text
+    assert f"on {tracking.EXAMPLES} examples" in text
 
 
 def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 import { asFlag } from "./changes.js";
 import { FETCHED } from "./fetched.js";
 import { cutOf, squaresOf } from "./maps.js";
+import { isRefusal } from "./source.js";
 import { OF_MODEL } from "./state.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
@@ -353,9 +354,4 @@ export class Live {
       this.state.set({ [kind]: null }, "none");
     }
   }
-}
-
-/** Was the request refused (and not the server unable to answer now)? */
-function isRefusal({ status = 400 }) {
-  return status >= 400 && status < 429;
 }

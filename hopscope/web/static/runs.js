@@ -2,6 +2,7 @@
 
 import { lossesOf } from "./fetched.js";
 import { button, fill, h, s, select } from "./dom.js";
+import { isRefusal } from "./source.js";
 import { counted, number } from "./words.js";
 
 const POLL = 1500;
@@ -55,16 +56,21 @@ export function runsPane(state, source) {
     learn();
   };
   /** Fetch the losses of the listed runs, one after the other, once a run is open, or cannot be
-   *  opened. */
+   *  opened. If the server cannot answer now, ask again later. */
   const learn = async () => {
     if (learning || !source.live || !(state.about || state.error) || !element.checkVisibility()) return;
     const missing = (row) => !row.curve && TRAINED.includes(row.kind) && row.step && !row.problem;
     const wanted = seen.filter(missing);
     if (!wanted.length) return;
     learning = true;
-    for (const row of wanted) row.curve = curveOf(await source.arrays(row.id, "losses").catch(() => null));
+    const none = (error) => (isRefusal(error) ? curveOf(null) : null);
+    for (const row of wanted) {
+      row.curve = await source.arrays(row.id, "losses").then(curveOf, none);
+      if (!row.curve) break;
+    }
     learning = false;
-    show();
+    if (wanted.every(({ curve }) => curve)) show();
+    else setTimeout(show, POLL);
   };
   const ask = async () => {
     if (document.hidden && cursor) return; // but always fetch the first list

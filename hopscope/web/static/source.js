@@ -56,6 +56,11 @@ async function exchanged(word) {
   return answer?.ok ? (await answer.json()).token : "";
 }
 
+/** Was the request refused (and not the server unable to answer now)? */
+export function isRefusal({ status = 400 }) {
+  return status >= 400 && status < 429;
+}
+
 /** A server of `hopscope view`. */
 export class Server {
   live = true;
