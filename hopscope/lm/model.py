@@ -146,14 +146,17 @@ class LanguageModel:
 
 
 def _check(model: Any, name: str) -> None:
-    """Raise LmError for a model that does not use the given positions."""
-    config = model.config.get_text_config()
+    """Raise LmError for a model without logits, or one that does not use the given positions."""
+    takes, config = signature(model.forward).parameters, model.config.get_text_config()
+    if "logits_to_keep" not in takes:
+        raise LmError(
+            f"{name} is a {type(model).__name__}, which gives no logits of next tokens; expected a "
+            "model with a language-model head: load it with AutoModelForCausalLM"
+        )
     kinds = set(getattr(config, "layer_types", None) or ())
     if kinds - LAYER_TYPES or getattr(model, "_is_stateful", False):
         does = "has layers other than plain attention"
-    elif (
-        getattr(config, "alibi", False) or "position_ids" not in signature(model.forward).parameters
-    ):
+    elif getattr(config, "alibi", False) or "position_ids" not in takes:
         does = "counts the positions of tokens itself (as ALiBi does)"
     else:
         return
