@@ -115,10 +115,16 @@ class LanguageModel:
         return asked + opening
 
     def tokens(self, text: str) -> Tokens:
-        """Return the tokens of a text; raises LmError if it does not fit with its answer."""
+        """Return the tokens of a text; raises LmError if the model cannot read it."""
         found = tuple(self.tokenizer.encode(text, add_special_tokens=self.template == "raw"))
         if self.template == "raw" and found[-1:] == (self.tokenizer.eos_token_id,):
             found = found[:-1]  # added by the tokenizer: an answer follows
+        size = self.model.config.get_text_config().vocab_size
+        if max(found, default=0) >= size:
+            raise LmError(
+                f"{self.name}'s tokenizer gives token {max(found)}, the model has {size} tokens; "
+                "expected a model with its own tokenizer: save both again"
+            )
         if self.room is not None and len(found) + self.max_tokens > self.room[0]:
             raise LmError(
                 f"a prompt of {len(found)} tokens and {self.max_tokens} for the answer do not fit "
