@@ -84,8 +84,8 @@ def heads_piece(scores: "HeadScores") -> Piece:
     title = f"{scores.model} on {scores.kind}: {scores.correct} of {scores.questions} correct"
     remark = (
         "head: the best of all, layer.head; own, others: its attention to the asked chain and to "
-        "another; chance: what own − others must exceed, in 5 % of routes by chance alone; beyond: "
-        "heads that do; ±: one standard error"
+        "another; chance: what own − others must exceed (by chance alone, some head does on some "
+        "route in 5 % of such tables); beyond: heads that do; ±: one standard error"
     )
     return Piece(title, columns, rows, (remark,))
 

@@ -31,10 +31,10 @@ from hopscope.lm.pairs import ANSWER, role_table, unpaired
 from hopscope.lm.patching import AttentionRow, Mark, PairBatch, decoder, in_batches, random_rows
 from hopscope.lm.prompts import Question, question
 
-DEALS = 200
+DEALS = 500
 """Number of random draws of the chain asked about, for the distribution of scores by chance."""
 LEVEL = 0.05
-"""The share of these draws in which the best head passes the threshold."""
+"""The share of these draws in which any head passes its threshold on any route."""
 
 
 @dataclass(frozen=True)
@@ -98,9 +98,8 @@ class HeadScores(Displayed):
     others: Float[np.ndarray, "route layer head"]
     """Attention to the same role in the other chains, averaged over them."""
     threshold: Float[np.ndarray, "route"]
-    """For each route, a head is significant if own - others exceeds this value: the 95 % quantile
-    of the largest own - others over all heads, with the chain asked about drawn at random in each
-    question. So in 5 % of such draws at least one head passes by chance."""
+    """For each route, a head is significant if own - others exceeds this value (`thresholds`). In
+    5 % of models without look-ups at least one head passes on any route."""
     right: Float[np.ndarray, "route layer head"]
     """own - others over correctly answered questions, minus that over the others; NaN if all or
     none are answered correctly."""
@@ -185,7 +184,7 @@ def head_scores(local: LanguageModel, prompts: Prompts, count: int, seed: int = 
         routes=tuple(along),
         own=own.mean(0),
         others=(own - score).mean(0),
-        threshold=np.quantile(np.stack(by_chance), 1 - LEVEL, axis=0),
+        threshold=thresholds(np.stack(by_chance)),
         right=_mean(score[correct]) - _mean(score[~correct]),
         error=np.hypot(standard_error(score[correct]), standard_error(score[~correct])),
         questions=count,
@@ -200,6 +199,17 @@ def _score(
     chosen = table[np.arange(len(own)), own]
     rest = (table.sum(axis=1) - chosen) / (table.shape[1] - 1)
     return np.asarray(chosen - rest)
+
+
+def thresholds(by_chance: Float[np.ndarray, "draw route"]) -> Float[np.ndarray, "route"]:
+    """Return a threshold for each route, from the best head's score in random draws.
+
+    In 5 % of draws at least one of all routes exceeds its threshold, and each route does so about
+    equally often: every route is measured in its own standard deviations (Westfall & Young 1993).
+    """
+    mean, spread = by_chance.mean(0), by_chance.std(0)
+    largest = ((by_chance - mean) / np.where(spread > 0, spread, 1)).max(1)
+    return np.asarray(mean + spread * np.quantile(largest, 1 - LEVEL, method="higher"))
 
 
 def _along(

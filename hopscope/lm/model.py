@@ -115,10 +115,16 @@ class LanguageModel:
         return asked + opening
 
     def tokens(self, text: str) -> Tokens:
-        """Return the tokens of a text; raises LmError if it does not fit with its answer."""
+        """Return the tokens of a text; raises LmError if the model cannot read it."""
         found = tuple(self.tokenizer.encode(text, add_special_tokens=self.template == "raw"))
         if self.template == "raw" and found[-1:] == (self.tokenizer.eos_token_id,):
             found = found[:-1]  # added by the tokenizer: an answer follows
+        size = self.model.config.get_text_config().vocab_size
+        if max(found, default=0) >= size:
+            raise LmError(
+                f"{self.name}'s tokenizer gives token {max(found)}, the model has {size} tokens; "
+                "expected a model with its own tokenizer: save both again"
+            )
         if self.room is not None and len(found) + self.max_tokens > self.room[0]:
             raise LmError(
                 f"a prompt of {len(found)} tokens and {self.max_tokens} for the answer do not fit "
@@ -146,14 +152,17 @@ class LanguageModel:
 
 
 def _check(model: Any, name: str) -> None:
-    """Raise LmError for a model that does not use the given positions."""
-    config = model.config.get_text_config()
+    """Raise LmError for a model without logits, or one that does not use the given positions."""
+    takes, config = signature(model.forward).parameters, model.config.get_text_config()
+    if "logits_to_keep" not in takes:
+        raise LmError(
+            f"{name} is a {type(model).__name__}, which gives no logits of next tokens; expected a "
+            "model with a language-model head: load it with AutoModelForCausalLM"
+        )
     kinds = set(getattr(config, "layer_types", None) or ())
     if kinds - LAYER_TYPES or getattr(model, "_is_stateful", False):
         does = "has layers other than plain attention"
-    elif (
-        getattr(config, "alibi", False) or "position_ids" not in signature(model.forward).parameters
-    ):
+    elif getattr(config, "alibi", False) or "position_ids" not in takes:
         does = "counts the positions of tokens itself (as ALiBi does)"
     else:
         return

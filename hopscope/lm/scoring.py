@@ -55,6 +55,7 @@ def probabilities(model: LanguageModel, questions: Sequence[Question]) -> list[l
     def score(chosen: list[int]) -> list[list[float]]:
         own = [prompts[n][prefix.length :] for n in chosen]
         logits = _logits(model, own, [trees[n] for n in chosen], prefix)
+        _check_numbers(model, logits)
         return [
             answer_chances(row, trees[n], spelled[n], stops)
             for n, row in zip(chosen, logits, strict=True)
@@ -163,6 +164,15 @@ def _logits(
     return logits
 
 
+def _check_numbers(model: LanguageModel, logits: Tensor) -> None:
+    """Raise LmError if a logit is NaN."""
+    if bool(logits.isnan().any()):
+        raise LmError(
+            f"{model.name} gives logits that are not numbers (NaN), as damaged weights or a narrow "
+            "dtype do: use --dtype float32, or another model"
+        )
+
+
 def _in_batches(
     model: LanguageModel, sizes: Sequence[int], work: Callable[[list[int]], list[T]]
 ) -> list[T]:
@@ -223,6 +233,7 @@ def _continued(
             logits_to_keep=1,
         )
         cache, logits = getattr(output, _cache_of(model)), output.logits[:, -1].float().cpu()
+        _check_numbers(model, logits)
         drawn = {row: _drawn(logits[row], temperature, generators[row]) for row in open_}
         open_ = [row for row in open_ if drawn[row] not in model.ends]
         for row in open_:

@@ -36,14 +36,25 @@ def out_of(right: int, count: int) -> str:
     return f"{right} of {count}"
 
 
-def of_models(right: int, count: int) -> str:
-    """Return a number of models out of all as text, with the 95 % interval of the share.
+def of_models(models: Sequence[tuple[str, bool]]) -> str:
+    """Return for how many models, each with its seed, a claim holds as text, with a 95 % interval.
 
-    >>> of_models(2, 3)
+    Models of one seed are not independent, so the interval is of the share of seeds: of those for
+    all of whose models the claim holds.
+
+    >>> of_models([("0", True), ("1", True), ("2", False)])
     '2 of 3 models (95 %: 0.21 … 0.94)'
+    >>> of_models([("0", True), ("0", True), ("1", True), ("1", False)])
+    '3 of 4 models, all those of 1 of 2 seeds (95 %: 0.09 … 0.91)'
     """
+    failed = {seed for seed, holds in models if not holds}
+    seeds = {seed for seed, _ in models}
+    right, count = len(seeds - failed), len(seeds)
     low, high = intervals.share(right, count)
-    return f"{out_of(right, count)} models (95 %: {low:.2f} … {high:.2f})"
+    text = f"{out_of(sum(holds for _, holds in models), len(models))} models"
+    if count == len(models):
+        return f"{text} (95 %: {low:.2f} … {high:.2f})"
+    return f"{text}, all those of {out_of(right, count)} seeds (95 %: {low:.2f} … {high:.2f})"
 
 
 def span(values: Iterable[float], digits: int | None = None) -> str:
@@ -112,8 +123,7 @@ class Tally:
         """A text on how many models the claim holds for."""
         if not self.models:
             return f"{'holds' if self.holds else 'does not hold'} for {self.count} models together"
-        count = len(self.models)
-        known = of_models(self.right, count) if self.drawn else out_of(self.right, count)
+        known = of_models(self.by_seed) if self.drawn else out_of(self.right, len(self.models))
         return f"holds for {known}" + f", not in {several(self.failed)}" * any(self.failed)
 
 

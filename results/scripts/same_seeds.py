@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 
-from hopscope.intervals import share
+from hopscope.papers.judge import out_of
 from hopscope.papers.musat.curriculum_claims import LEARNED_LOSS
 
 RESULTS = Path(__file__).parents[1]
@@ -52,11 +52,6 @@ def on_a_gpu() -> Hops:
     return found
 
 
-def told(same: int, of: int) -> str:
-    low, high = share(same, of)
-    return f"{same} of {of} ({low:.2f} … {high:.2f})"
-
-
 def main() -> None:
     here, there = on_a_processor(), on_a_gpu()
     models = sorted(set(here) & set(there))
@@ -67,7 +62,8 @@ def main() -> None:
         own = [(m, m) for m in models if m[0] in depths]
         others = [(a, b) for a, b in permutations(models, 2) if a[0] == b[0] and a[0] in depths]
         equal, unequal = (
-            told(sum(here[a] == there[b] for a, b in pairs), len(pairs)) for pairs in (own, others)
+            out_of(sum(here[a] == there[b] for a, b in pairs), len(pairs))
+            for pairs in (own, others)
         )
         print(f"{depths[0]} to {depths[-1]} layers know as many hops: {equal} of the same seed,")
         print(f"    {unequal} of different seeds")

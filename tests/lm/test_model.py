@@ -141,10 +141,18 @@ def test_who_goes_by_other_places_is_refused(tiny: LanguageModel) -> None:
         assert "\n" not in line
 
 
+def test_a_model_without_a_language_model_head_is_refused(tiny: LanguageModel) -> None:
+    config = transformers.AutoConfig.for_model("llama", **LLAMA)
+    for kind in (transformers.AutoModel, transformers.AutoModelForSequenceClassification):
+        with pytest.raises(LmError, match="which gives no logits of next tokens; expected a model"):
+            LanguageModel(kind.from_config(config), tiny.tokenizer, "tiny", "raw")
+
+
 MIXED = ["sliding_attention", "full_attention"]
 WINDOW, CONTEXT = (16, "window of attention"), (24, "context")
 ROOMS = [
     ("llama", {}, CONTEXT),
+    ("llama", {"sliding_window": 16}, CONTEXT),  # which the model ignores
     ("mistral", {"sliding_window": 16}, WINDOW),
     ("gemma3_text", {"sliding_window": 16, "layer_types": MIXED}, WINDOW),
     ("gemma3_text", {"sliding_window": 16, "layer_types": MIXED[1:] * 2}, CONTEXT),

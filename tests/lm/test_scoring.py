@@ -1,16 +1,23 @@
 """All answers in one pass are each answer alone; where an answer ends; batches and memory."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from calling import Patch
-from families import FAMILIES, of_family
+from families import FAMILIES, LLAMA, of_family
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import DynamicCache, LlamaConfig, LlamaTokenizer, PreTrainedTokenizerFast
+from transformers import (
+    DynamicCache,
+    LlamaConfig,
+    LlamaForCausalLM,
+    LlamaTokenizer,
+    PreTrainedTokenizerFast,
+)
 
 from hopscope.errors import LmError
 from hopscope.lm.model import LanguageModel
@@ -130,6 +137,26 @@ def test_where_memory_is_short_batches_are_smaller(tiny: LanguageModel, monkeypa
     monkeypatch.setattr(tiny.model, "forward", short_of_memory)
     found = probabilities(tiny, ASKED * 4)
     assert found == [pytest.approx(values, rel=1e-4) for values in expected]
+
+
+def test_logits_that_are_not_numbers_are_refused(
+    make_tiny: Callable[..., LanguageModel],
+) -> None:
+    broken = make_tiny()
+    broken.model.lm_head.weight.data.fill_(torch.nan)
+    for ask in (
+        partial(probabilities, broken, ASKED),
+        partial(complete, broken, ASKED, 1.0, [0] * 3),
+    ):
+        with pytest.raises(LmError, match=r"^tiny gives logits that are not numbers \(NaN\)"):
+            ask()
+
+
+def test_a_tokenizer_of_another_model_is_refused(tiny: LanguageModel) -> None:
+    config = LlamaConfig(**LLAMA | {"vocab_size": 5, "bos_token_id": None, "eos_token_id": 0})
+    small = LanguageModel(LlamaForCausalLM(config), tiny.tokenizer, "small", "raw", 4)
+    with pytest.raises(LmError, match="tokenizer gives token .*, the model has 5 tokens"):
+        probabilities(small, ASKED)
 
 
 class Says:

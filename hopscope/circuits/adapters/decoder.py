@@ -161,7 +161,7 @@ class DecoderAdapter(ProvedAdapter):
 
     def _prove(self, inputs: Tensor, x: Stream) -> None:
         super()._prove(inputs, x)
-        # The config of a family without windows may name one. A window that hides no position from
+        # A few families declare a window that they do not use. A window that hides no position from
         # the last one is none.
         for layer, size in [*self.windows.items()]:
             weigh = self.project(layer, x[:1]).weigh
@@ -329,10 +329,19 @@ def _check_decoder(model: Any) -> None:
 
 
 def windows_of(config: Any) -> dict[int, int]:
-    """For each layer with a window, the number of tokens that a position sees, including itself."""
+    """For each layer with a window, the number of tokens that a position sees, including itself.
+
+    A config keeps any field that it is given. The model uses a window only if the config's class
+    declares its field.
+    """
     kinds = getattr(config, "layer_types", None) or getattr(config, "attention_layers", None)
     every = enumerate(kinds or ["sliding_attention"] * config.num_hidden_layers)
-    sizes = {layer: getattr(config, WINDOWS.get(kind, ""), None) for layer, kind in every}
+    fields = {layer: WINDOWS.get(kind, "") for layer, kind in every}
+    sizes = {
+        layer: getattr(config, field)
+        for layer, field in fields.items()
+        if hasattr(type(config), field)
+    }
     return {layer: size for layer, size in sizes.items() if size and size > 0}
 
 
