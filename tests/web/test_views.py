@@ -120,9 +120,9 @@ def test_emergence_is_that_of_the_command(views: Views, capsys: pytest.CaptureFi
 
 
 def test_the_page_states_the_numbers_of_examples_of_attention_and_of_emergence() -> None:
-    text = (Path(page.__file__).parent / "static" / "time.js").read_text()
-    assert f"mean over {MAP_EXAMPLES} examples" in text
-    assert f"on {tracking.EXAMPLES} examples" in text
+    text = (Path(page.__file__).parent / "static" / "explained.js").read_text()
+    assert f'averaged over " +\n    "{MAP_EXAMPLES} fresh examples' in text
+    assert f"`hopscope emergence` takes {tracking.EXAMPLES} others by default" in text
 
 
 def test_what_is_not_there_is_told_in_one_line(views: Views, tmp_path: Path) -> None:

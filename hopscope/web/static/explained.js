@@ -36,7 +36,7 @@ export const MEANING = {
   time:
     "The losses of each hop on the validation examples, and the attention along each arrow, averaged over " +
     "256 fresh examples, at every checkpoint of the training. `hopscope emergence` takes 32 others by default: " +
-    "its losses and attention differ a little. The steps at which arrows emerged are those of the 32, so a curve " +
+    "its losses and attention differ a little. The steps at which arrows emerged are its own, so a curve " +
     "may pass one half at another step. Drag to go to another checkpoint.",
   fleet: "The same training from other seeds. Click a seed to look at it.",
 };

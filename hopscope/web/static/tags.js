@@ -86,7 +86,7 @@ function told(path, state) {
   const what = heads.length > 1 ? `heads ${heads.map((head) => headName({ layer, head })).join(", ")}` : "it";
   if (lost)
     lines.push([`the circuit loses without ${what}`, `${percent(lost.mean)} ± ${percent(lost.mean - lost.low)}`]);
-  if (emerged !== null) lines.push(["attention passed one half", `step ${whole(emerged)}, on 32 examples`]);
+  if (emerged !== null) lines.push(["attention passed one half", `step ${whole(emerged)}`]);
   if (carried.length) lines.push(["moves to the answer", carried.map(symbolName).join(", ")]);
   if (routed.length) lines.push(["routes later heads by", routed.map(symbolName).join(", ")]);
   return lines;

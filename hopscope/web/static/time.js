@@ -92,9 +92,7 @@ function build(pane, state, place) {
   const lines = [
     upper.series.some((its) => its.thin) ? "faint: training losses" : "",
     state.overTime?.length ? "broad: with what is switched off" : "",
-    lower && !state.values
-      ? "attention: mean over 256 examples; arrows count as emerged from one half (dots), on 32 examples"
-      : "",
+    lower && !state.values ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
   // Outside of the SVG, so that moving it redraws nothing.
   pane.cursor = h("i", { class: "cursor" });
