@@ -28,6 +28,14 @@ def test_what_is_pointed_at_is_told_and_switched_off_while_it_is_there(demo: Any
     assert pressed(demo, "a")["off"] == "0.1"
     demo.hover(".heads h2")
     assert pressed(demo, "a")["off"] == "0.1"
+    shared = next(each for each in circuit.components if each.sharing)
+    demo.hover('.tag[data-path="2.1 value 0 → query"]')
+    told = demo.inner_text(".tip").split("the model loses without this head")[1]
+    own = shared.sharing[1]
+    assert own.head == (2, 1)
+    assert own.gained is not None
+    assert told.split()[0] == f"{100 * own.lost.mean:.1f}"
+    assert told.split("with it alone of them")[1].split()[0] == f"{100 * own.gained.mean:.1f}"
     demo.hover('.tag[data-path="1.3 value 1 → value 0"]')
     before = demo.inner_text(".tip")
     moves = next(each for each in circuit.components if each.at == ((1, 3),))

@@ -86,6 +86,11 @@ function told(path, state) {
   const what = heads.length > 1 ? `heads ${heads.map((head) => headName({ layer, head })).join(", ")}` : "it";
   if (lost)
     lines.push([`the circuit loses without ${what}`, `${percent(lost.mean)} ± ${percent(lost.mean - lost.low)}`]);
+  const own = component.sharing.find((its) => its.head[1] === path.head);
+  if (own) {
+    lines.push(["the model loses without this head", percent(own.lost.mean)]);
+    lines.push(["and gains with it alone of them", percent(own.gained.mean)]);
+  }
   if (emerged !== null) lines.push(["attention passed one half", `step ${whole(emerged)}`]);
   if (carried.length) lines.push(["moves to the answer", carried.map(symbolName).join(", ")]);
   if (routed.length) lines.push(["routes later heads by", routed.map(symbolName).join(", ")]);
