@@ -149,7 +149,7 @@ class Circuit(Displayed, Config):
         if self.losses.mean("model") >= self.losses.chance:
             return "Nothing to explain: the model's loss is not below chance"
         if self.losses.gap <= 0:
-            return "Nothing to recover: the loss is as low with even attention"
+            return "Nothing to recover: the loss is as low with everything ablated"
         if any(its.recovered is None for its in self.scores if its.rest in ("even", "interchange")):
             return "Nothing to recover: the loss may be as low with everything ablated"
         shares = f"{self.recovered():z.1%} recovered"

@@ -123,7 +123,7 @@ class CircuitSearch:
         count = dict(self.recipe.phases)[phase]
         if phase not in ("proof", "elsewhere"):
             return self._first[:count]
-        start = self._first[-1].index + 1 if phase == "proof" else 0
+        start = self._first[-1].index + 1
         return pairs(self.local, self.recipe.prompts_of(phase), self.recipe.seeds[0], start, count)
 
     @cached_property

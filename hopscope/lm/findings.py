@@ -114,8 +114,8 @@ class Proof(Config):
     circuit: Estimate
     """The circuit's rows: how far the circuit is *necessary* for the answer."""
     random: Estimate | None
-    """As many rows of other heads, drawn again for each question: in the same layers and roles if
-    these have enough. None if the model has too few.
+    """As many other rows, drawn again for each question: in the same layers and roles if these have
+    enough. None if the model has too few.
     """
     more: Estimate | None
     """How much further answers follow the circuit than random rows (paired difference)."""
@@ -324,13 +324,14 @@ class LmFindings(Displayed):
         """
         found: dict[Site, set[str]] = {}
         for row in self.strongest:
-            follows = {
-                name.removesuffix(ON)
-                for name, share in row.shares.items()
-                if share.mean >= self.recipe.tracing.counts
-            }
+            follows = {name.removesuffix(ON) for name in self._followed(row)}
             found |= {row.site(source): follows for source in (None, *row.sources)}
         return found
+
+    def _followed(self, row: HeadRow) -> set[str]:
+        """Return the exchanges that answers follow if only this row is patched."""
+        counts = self.recipe.tracing.counts
+        return {name for name, share in row.shares.items() if share.mean >= counts}
 
     @cached_property
     def effects(self) -> dict[Site, Patched]:
@@ -417,7 +418,8 @@ class LmFindings(Displayed):
         """Return one row as a component, with its target and its loss on fresh questions.
 
         `lost` is the largest share of an exchange's gap that is lost if the row is taken from the
-        donor. The row is weak if answers follow it for no exchange.
+        donor. The row is weak if answers follow it for no exchange. A row that brings only what the
+        proof does not exchange (x0, or x1 as a key) is not tested: `lost` is None.
         """
         row = self.chosen[number]
         whole = sum(row.sources.values())
@@ -431,13 +433,17 @@ class LmFindings(Displayed):
             Estimate.of_ratio(moved[:, names.index(name), Mark.FOLLOWS], sure, cells)
             for name, sure in sureties(proof, names).items()
         ]
+        tested = not self._followed(row).isdisjoint(names)
+        weak = tested and not any(each.low > 0 for each in follows)
         return Component(
             layer=row.layer,
             heads=(row.head,),
             destinations=(row.destination,),
             target=Target(parts) if parts else AS_IN_MODEL,
-            kind=self._kind(row) if any(each.low > 0 for each in follows) else "weak",
-            lost=max(filter(None, lost), key=lambda each: each.mean, default=None),
+            kind="weak" if weak else self._kind(row),
+            lost=max(
+                filter(None, lost if tested else ()), key=lambda each: each.mean, default=None
+            ),
         )
 
     def _kind(self, row: HeadRow) -> ComponentKind | None:

@@ -20,6 +20,7 @@ from torch import Tensor
 from hopscope.circuits import budget
 from hopscope.circuits.adapters import DecoderAdapter, adapter_of
 from hopscope.circuits.engine import Projected, Recorded, record
+from hopscope.errors import CircuitError, LmError
 from hopscope.lm.model import LanguageModel, in_memory
 from hopscope.lm.pairs import Paired
 
@@ -194,9 +195,16 @@ class PairBatch:
 
 
 def decoder(local: LanguageModel) -> DecoderAdapter:
-    """Return the engine's adapter of the language model."""
-    adapter = adapter_of(local.model)
-    assert isinstance(adapter, DecoderAdapter)
+    """Return the engine's adapter of the language model. Raises LmError if it cannot be patched."""
+    try:
+        adapter = adapter_of(local.model)
+        assert isinstance(adapter, DecoderAdapter)
+        adapter.embed(torch.zeros(1, 1, dtype=torch.long, device=local.device))
+    except CircuitError as error:  # its advice is for models in Python
+        why = str(error).partition(": ")[0]
+        raise LmError(
+            f"{why}: take a model whose heads can be patched (`hopscope lm ask` can ask this one)"
+        ) from error
     return adapter
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from hopscope.configs import Prompts
 from hopscope.lm.findings import LmFindings, Proof
 from hopscope.lm.pairs import ON
+from hopscope.lm.rows import of_phase
 from hopscope.plots.piece import Piece
 from hopscope.plots.terminal import sparkline
 
@@ -26,7 +27,17 @@ def findings_pieces(found: LmFindings) -> list[Piece]:
         lens_table(found),
         confirmed_table(found),
         *proofs,
+        Piece(lines=(searched_line(found),)),
     ]
+
+
+def searched_line(found: LmFindings) -> str:
+    """Return a line on the questions from which the circuit and its scores are."""
+    searched, fresh = (len(of_phase(found.rows, phase)) for phase in ("paths", "proof"))
+    return (
+        f"the circuit: rows and what they move from the first {searched} questions; losses and "
+        f"scores from the {fresh} fresh ones (95 %)"
+    )
 
 
 def shown_roles(found: LmFindings) -> list[int]:
@@ -58,7 +69,8 @@ def role_table(found: LmFindings) -> Piece:
             sparkline(its, width=len(its)) if max(its) >= SHOWN_SHARE else "·" for its in layers
         ]
         rows.append([str(found.roles[number]), *bars])
-    title = "how far the answer follows, before each layer (█: all the way)"
+    asked = len(of_phase(found.rows, "roles"))
+    title = f"how far the answer follows, before each layer, on {asked} questions (█: all the way)"
     return Piece(title, ["role", *found.shares], rows)
 
 
@@ -75,7 +87,8 @@ def lens_table(found: LmFindings) -> Piece:
                      f"{chance[best]:.2f}", f"{seen.rank[number, best]:.0f}"]
                 )  # fmt: skip
     columns = ("role", "symbol", "clearest before layer", "probability", "rank")
-    return Piece("the logit lens, where it sees a symbol by half or more", columns, rows)
+    title = "the logit lens on the same questions, where it sees a symbol by half or more"
+    return Piece(title, columns, rows)
 
 
 def proof_table(proofs: list[Proof], prompts: Prompts) -> Piece:
@@ -88,7 +101,8 @@ def proof_table(proofs: list[Proof], prompts: Prompts) -> Piece:
     ]  # fmt: skip
     columns = ("exchange", "the circuit's rows", "random rows", "more than random",
                "all other rows", "all rows")  # fmt: skip
-    title = f"how far the answer follows, on {proofs[0].questions} questions of {prompts.label}"
+    asked = f"{proofs[0].questions} fresh questions of {prompts.label}"
+    title = f"how far the answer follows if rows are the donor's, on {asked} (95 %)"
     return Piece(title, columns, rows)
 
 
@@ -100,4 +114,5 @@ def confirmed_table(found: LmFindings) -> Piece:
     ]
     fresh = found.confirmed[0].questions if found.confirmed else 0
     columns = ("exchange", "role", "before layer", "the answer follows")
-    return Piece(f"what roles hold, on {fresh} fresh questions", columns, rows)
+    title = f"what roles hold, on {fresh} fresh questions (95 % for all rows together)"
+    return Piece(title, columns, rows)

@@ -169,6 +169,8 @@ def remarks(circuit: Circuit) -> list[str]:
     """Return remarks on a circuit, one line each."""
     lines = [f"warning: {line}" for line in circuit.warnings]
     previous = dict.fromkeys(each.name for each in circuit.components if each.is_previous)
+    if circuit.losses.prescribed is None:  # in text, a key is rarely just before its value
+        previous = {}
     lines += [f"{name} is a previous-token head" for name in previous]
     without = [each for each in circuit.unnamed if each.written != "rule"]
     if without:

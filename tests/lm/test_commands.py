@@ -123,7 +123,14 @@ def test_a_stopped_circuit_ends_with_the_same_rows_and_its_figure(
     assert told["verdict"][-2:] == ["look-ups: stacked", "the last look-up goes by: word"]
     assert told["proof"][1]["circuit"]["mean"] == pytest.approx(1, abs=0.01)
     assert "value 1 → answer" in say("circuit", "c.circuit.json")[1]
-    assert "what roles hold, on 10 fresh questions" in say("show", name)[1]
+    shown = " ".join(say("show", name)[1].split())
+    for line in (
+        "before each layer, on 10 questions (█",
+        "what roles hold, on 10 fresh questions (95 % for all rows together)",
+        "from the first 10 questions; losses and scores from the 10 fresh ones (95 %)",
+    ):
+        assert line in shown
+    assert "previous-token" not in shown
     rows = json.loads(say("show", name, "--json")[1])["results"]
     assert {row["exchange"] for row in rows} == {"x0", "x1", "x2", "x1…"}
 

@@ -13,6 +13,7 @@ from hopscope.circuits import progress
 from hopscope.circuits.progress import watched
 from hopscope.cli.lm_text import effect_text, heads_piece
 from hopscope.configs import Prompts
+from hopscope.errors import LmError
 from hopscope.facts import Role, parse_facts, parse_role
 from hopscope.lm.heads import (
     HeadScores,
@@ -25,6 +26,7 @@ from hopscope.lm.heads import (
 )
 from hopscope.lm.model import LanguageModel
 from hopscope.lm.pairs import Paired, role_table, unpaired
+from hopscope.lm.patching import decoder
 from hopscope.lm.prompts import questions
 from hopscope.lm.results import best_heads
 
@@ -193,3 +195,17 @@ def test_long_readings_tell_how_much_is_done(
     with watched(said.append):
         switch_off(local, EQUATIONS, [(0, 1)], 4, 3)
     assert said[-3].startswith("questions without heads: 1 of 3, about ")
+
+
+def test_a_model_whose_heads_cannot_be_patched_is_refused(tiny: LanguageModel) -> None:
+    """The error gives no advice that only works in Python."""
+    from transformers import GPTNeoConfig, GPTNeoForCausalLM
+
+    config = GPTNeoConfig(
+        vocab_size=16, hidden_size=8, num_layers=1, num_heads=1, attention_types=[[["global"], 1]],
+        bos_token_id=None, eos_token_id=0,
+    )  # fmt: skip
+    its = LanguageModel(GPTNeoForCausalLM(config), tiny.tokenizer, "neo", "raw", 4)
+    with pytest.raises(LmError, match="^GPTNeoForCausalLM does not use .*: take a model") as raised:
+        decoder(its)
+    assert "CallbackModel" not in str(raised.value)
