@@ -128,7 +128,8 @@ def loss_parts(run: "Run") -> list[Part]:
     """Return the loss curves of all hops, and a table of final losses."""
     steps, losses = run.losses("train")
     levels = [*dict.fromkeys(level or 1.0 for level in run.recipe.chances)]
-    curves = [plot(steps, losses.mean(axis=1), levels, width())] if len(steps) else []
+    hops = run.recipe.asked_hops()
+    curves = [plot(steps, losses.mean(axis=1), levels, width(), hops)] if len(steps) else []
     if not run.folder.manifest.complete:
         return [*curves, unfinished(run)]
     rows = learned_rows(run)

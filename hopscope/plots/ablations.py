@@ -15,6 +15,8 @@ MOST = 40
 """The most rows of changes that are drawn."""
 APART = 0.22
 """Distance in rows between the marks of two ways to change the same head."""
+WAYS = 4
+"""The most ways to change a head whose marks share its row."""
 
 
 def ablations_figure(found: Ablations) -> Picture:
@@ -28,7 +30,7 @@ def losses_figure(records: Sequence[AblationRecord], chances: set[float], exampl
     which nothing is changed. Orders of the facts may differ in their loss at chance.
     """
     unchanged = [row for row in records if row["rise"] is None]
-    changed = [(*_head_and_way(row["changed"]), row) for row in records if row["rise"] is not None]
+    changed = _by_head([row for row in records if row["rise"] is not None])
     ways = list(dict.fromkeys(way for _, way, _ in changed))
     largest: dict[str, float] = {}
     for head, _, row in changed:
@@ -79,6 +81,14 @@ def losses_figure(records: Sequence[AblationRecord], chances: set[float], exampl
     if len(ways) > 1:
         figure.legend(loc="outside right upper")
     return figure
+
+
+def _by_head(records: Sequence[AblationRecord]) -> list[tuple[str, str, AblationRecord]]:
+    """Each record with its head and way; if there are too many ways, with its whole name."""
+    found = [(*_head_and_way(row["changed"]), row) for row in records]
+    if len({way for _, way, _ in found}) <= WAYS:
+        return found
+    return [(row["changed"], "", row) for row in records]
 
 
 def _head_and_way(changed: str) -> tuple[str, str]:

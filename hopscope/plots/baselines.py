@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter
 
 from hopscope.circuits.ranking import Arrow, Baselines, Ranking
 from hopscope.plots.look import COLOURS, DIM, INK, Picture, drawn, picture
@@ -76,5 +77,6 @@ def _worth(axes: Axes, found: Baselines) -> None:
     axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
     axes.axhline(1, color=DIM, linestyle=":", linewidth=1)
     axes.set(xscale="log", ylim=(LOWEST - 0.05, HIGHEST + 0.05), xlim=(0.8, 1.2 * found.possible))
+    axes.xaxis.set_minor_formatter(NullFormatter())  # labels of a few arrows would overlap
     axes.set(xlabel=f"arrows kept, of {found.possible}", title="what arrows are worth")
     axes.set_ylabel("faithfulness")

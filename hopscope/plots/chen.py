@@ -112,7 +112,7 @@ def choices_figure(rows: Sequence[ChoiceRow]) -> Picture:
         bars = axes.barh(places, right, height=0.36, color=COLOURS[number], label=said)
         axes.bar_label(bars, [f"{share:.0%}" for share in right], padding=3, fontsize=SMALL)
     axes.set_yticks(range(len(names)), names)
-    axes.set(xlim=(0, 1.1), xlabel="share of the seeds")
+    axes.set(xlim=(0, 1.1), xlabel="share of the seeds", ylim=(-0.6, len(names) - 0.4))
     figure.legend(loc="outside lower center", ncols=2)
     return figure
 

@@ -1,6 +1,7 @@
 """Figures of losses during training: of one run, and of two runs side by side."""
 
 from collections.abc import Sequence
+from math import ceil
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -32,6 +33,8 @@ DOTS = 50
 """Largest number of validation losses that are drawn (a training has many at its end)."""
 FULL_SCALE = 1.6
 """Height of an axis of losses, in multiples of chance; the first steps may exceed it."""
+INSIDE, ACROSS = 6, 4
+"""The most hops whose legend is within the axes, and the columns of a legend below them."""
 PANEL = 1.6
 """Least width of a panel of two runs, in inches."""
 LossCurves = Float[np.ndarray, "step model"]
@@ -44,12 +47,13 @@ def loss_curves(run: Run) -> Picture:
     if not len(steps) and not len(checked):
         raise ConfigError(f"{run.name} has no losses to draw")
     several, levels = len(run.recipe.seeds) > 1, run.recipe.task.chances()
+    many, rows = len(levels) > INSIDE, ceil((len(levels) + 1) / ACROSS)
     band = " Bands: from the lowest to the highest of the models." if several else ""
     figure = picture(
         run_title(run.folder),
         f"Loss of each hop during training, the mean of {SMOOTHED_STEPS} steps; dots: validation. "
-        f"Dotted line: chance.{band}",
-        2.2,
+        f"Dotted: chance, in the colour of its hop where hops differ.{band}",
+        2.2 + (0.15 * rows if many else 0),
     )
     axes = figure.subplots()
     for hop, number in enumerate(run.recipe.task.asked_hops()):
@@ -62,9 +66,12 @@ def loss_curves(run: Run) -> Picture:
     else:
         for hop, level in enumerate(levels):
             axes.axhline(level, color=COLOURS[hop % LINES], linestyle=":")
-        axes.plot([], [], color=DIM, linestyle=":", label="chance, of the colour's hop")
+        axes.plot([], [], color=DIM, linestyle=":", label="chance")
     axes.set(xlabel="step", ylabel="loss", xlim=(0, None))
-    axes.legend(loc="upper right")
+    if many:
+        figure.legend(loc="outside lower center", ncols=ACROSS)
+    else:
+        axes.legend(loc="upper right")
     return figure
 
 

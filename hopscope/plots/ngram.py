@@ -22,6 +22,7 @@ from hopscope.plots.look import (
     DIM,
     FAINT,
     INK,
+    LETTER,
     PAPER,
     SMALL,
     Picture,
@@ -33,8 +34,12 @@ from hopscope.plots.look import (
 from hopscope.plots.names import run_title
 from hopscope.plots.symbols import counted, seed_text
 
-LAGS = 4
-"""Largest number of lags in a narrow figure."""
+LAGS, MARKS = 4, 12
+"""Largest number of lags in a narrow figure, and of marked lags."""
+AROUND = 1.4
+"""Inches of the figure of lags besides its cells."""
+NUMBER = 3.5 * LETTER
+"""Width of a share of attention, in inches; in narrower cells it is not written."""
 NAMED = 6
 """Most lines with names in a panel of stages; its legend has no room for more."""
 MARKED, ENDS = 4, 8
@@ -80,14 +85,16 @@ def lags_figure(run: NgramRun) -> Picture:
         0.9 + 0.28 * model.heads,
         columns=1 if model.window <= LAGS else 2,
     )
+    cell = (figure.get_figwidth() - AROUND) / 2 / model.window
+    every = -(-model.window // MARKS)
     for axes, (name, attention) in zip(figure.subplots(1, 2), sides.items(), strict=True):
         shown = shade(axes, attention)
-        for (head, lag), weight in np.ndenumerate(attention):
+        for (head, lag), weight in np.ndenumerate(attention) if cell > NUMBER else ():
             colour = PAPER if weight > 0.5 else INK
             axes.text(
                 lag, head, f"{weight:.2f}", ha="center", va="center", color=colour, fontsize=SMALL
             )
-        axes.set_xticks(range(model.window), range(1, model.window + 1))
+        axes.set_xticks(range(0, model.window, every), range(1, model.window + 1, every))
         axes.set_yticks(range(model.heads), range(1, model.heads + 1))
         axes.set(title=f"{name} training", xlabel="lag", ylabel="head")
     figure.colorbar(shown, ax=figure.axes, label="attention", aspect=12)
@@ -98,14 +105,16 @@ def lags_figure(run: NgramRun) -> Picture:
 def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: float) -> Picture:
     """Draw the last stage: the distance to GIH by epoch and by a, and the growth of a.
 
-    With `gap` above 0, the predicted slope is drawn too.
+    With `gap` above 0 and several epochs, the predicted slope is drawn too.
     """
+    alone = len(moments[0]) == 1
+    predicted = gap > 0 and not alone
     several = "each seed" if len(moments) > 1 else "the model"
     figure = picture(
         _title(run),
         "The last stage: the distance to the generalised induction head (GIH) by epoch and by the "
         "scale a, and how a grows. A line for each seed"
-        + ("; dashed: the slope that is predicted where a is large." if gap > 0 else "."),
+        + ("; dashed: the slope that is predicted where a is large." if predicted else "."),
         2.4,
         columns=2,
     )
@@ -116,10 +125,11 @@ def approach_figure(run: NgramRun, moments: Sequence[Sequence[Moment]], gap: flo
         distance = [each.distance for each in seed]
         label = several if number == 0 else None
         style = {"color": COLOURS[0], "linewidth": 1, "alpha": 0.6, "label": label}
+        style |= {"marker": "o"} if alone else {}  # a line of one point would not be seen
         axes[0].plot(epochs, distance, **style)
         axes[1].plot(scale, distance, **style)
         axes[2].plot(epochs, scale, **style)
-    if gap > 0:
+    if predicted:
         _predicted(axes[2], moments, gap)
     labels = (("epoch of the stage", "distance to GIH"), ("a", "distance to GIH"),
               ("epoch of the stage", "a"))  # fmt: skip

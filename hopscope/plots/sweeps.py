@@ -9,6 +9,7 @@ from textwrap import wrap
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 
 from hopscope.facts import symbol_name
 from hopscope.papers.cost import in_flop
@@ -44,8 +45,10 @@ LETTERS = 22
 """Letters in a line of labels at the map."""
 LINE = 0.36
 """Height of a line of the map, in inches."""
-CIRCLE = 55
-"""Area of a circle for one model, in square points."""
+CIRCLE, LARGEST = 55, 660
+"""Area of a circle for one model, and of the largest circle, in square points."""
+DEPTHS = 12
+"""The most numbers of layers that are marked on an axis."""
 
 
 def final_loss_figures(
@@ -83,6 +86,7 @@ def curriculum_figure(with_: Sequence[LossRow], without: Sequence[LossRow]) -> P
         depths = sorted(ends)
         label = f"{name} curriculum, D = {rows[0].hops}"
         axes.plot(depths, [_mean(ends[depth]) for depth in depths], "o-", color=colour, label=label)
+    _mark(axes, [*with_, *without])
     axes.axhline(without[0].chance, color=DIM, linestyle=":", label="chance")
     axes.set(xlabel="layers", ylabel="final validation loss, all hops", ylim=(0, None))
     axes.legend()
@@ -110,10 +114,17 @@ def layers_figure(rows: Sequence[LossRow]) -> Picture:
         axes.plot(depths, totals, "--", color=INK, label="all hops")
     axes.axhline(rows[0].chance, color=DIM, linestyle=":", label="chance")
     highest = max(rows[0].chance, *(max(row.final) for row in rows))
-    axes.set(xlabel="layers", ylabel="final validation loss", xticks=depths)
+    axes.set(xlabel="layers", ylabel="final validation loss")
+    _mark(axes, rows)
     axes.set_ylim(0, 1.1 * highest)
     figure.legend(loc="outside lower center", ncols=4)
     return figure
+
+
+def _mark(axes: Axes, rows: Iterable[LossRow]) -> None:
+    """Mark every number of layers, or every second one (or third, …) if there are many."""
+    depths = sorted({row.layers for row in rows})
+    axes.set_xticks(depths[:: -(-len(depths) // DEPTHS)])
 
 
 @drawn
@@ -241,14 +252,20 @@ def law_figure(rows: Sequence[LossRow]) -> Picture:
         2.6,
     )
     axes = figure.subplots()
-    axes.step([*most], [*most.values()], where="mid", color=COLOURS[1], label="exact law")
+    one = min(CIRCLE, LARGEST / max(counts.values()))
+    dot = "o" if len(most) == 1 else None  # steps of one depth have no width
+    axes.step(
+        [*most], [*most.values()], where="mid", color=COLOURS[1], label="exact law", marker=dot
+    )
     for (layers, hops), count in counts.items():
-        axes.scatter(layers, hops, s=CIRCLE * count, color=COLOURS[0], alpha=0.5, linewidth=0)
+        axes.scatter(layers, hops, s=one * count, color=COLOURS[0], alpha=0.5, linewidth=0)
         axes.text(layers, hops, str(count), ha="center", va="center", fontsize=SMALL)
-    axes.scatter([], [], s=CIRCLE, color=COLOURS[0], alpha=0.5, linewidth=0, label="models")
+    axes.scatter([], [], s=one, color=COLOURS[0], alpha=0.5, linewidth=0, label="models")
     asked = len(rows[0].final)
     axes.margins(x=0.12)
-    axes.set(xlabel="layers", ylabel="hops known in the end", xticks=[*most])
+    axes.set(xlabel="layers", ylabel="hops known in the end")
+    _mark(axes, rows)
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_ylim(-0.6, asked + 0.6)
     axes.legend(loc="upper left")
     return figure

@@ -1,6 +1,7 @@
 """Curves in a terminal: sparklines and plots of text. NaN leaves a gap."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -34,26 +35,31 @@ def plot(
     losses: Float[np.ndarray, "step hop"],
     levels: Sequence[float],
     width: int = 80,
+    hops: Sequence[int] | None = None,
 ) -> str:
-    """Draw every hop's curve in one box: digits are the hop's curve, dotted lines are chance."""
+    """Draw every hop's curve in one box: digits are the hop's number (default: from 1), dotted
+    lines are chance. A step fills several columns if there are few.
+    """
     room = max(MARGIN, min(PLOT_WIDTH, width - MARGIN))
+    begins = np.arange(room) * len(losses) // room
+    parts = [losses[begin : max(begin + 1, end)] for begin, end in pairwise([*begins, len(losses)])]
     shares = [
-        (hop, column, float(share.mean()))
-        for hop in reversed(range(losses.shape[1]))
-        for column, share in enumerate(np.array_split(losses[:, hop], room))
-        if len(share) and np.isfinite(share.mean())
+        (number, column, float(part[:, hop].mean()))
+        for hop, number in reversed([*enumerate(hops or range(1, losses.shape[1] + 1))])
+        for column, part in enumerate(parts)
+        if np.isfinite(part[:, hop].mean())
     ]
     top = max([*levels, *(value for *_, value in shares)]) * 1.05
     grid = [[" "] * room for _ in range(PLOT_HEIGHT)]
     for level in levels:
         grid[_row(level, top)] = ["·"] * room
-    for hop, column, value in shares:
-        grid[_row(value, top)][column] = MARKS[hop % len(MARKS)]
+    for number, column, value in shares:
+        grid[_row(value, top)][column] = MARKS[(number - 1) % len(MARKS)]
     labels = {PLOT_HEIGHT - 1: "0", 0: _number(top)}
     labels |= {_row(level, top): _number(level) for level in levels}
     lines = [f"{labels.get(row, ''):>5} │{''.join(cells)}" for row, cells in enumerate(grid)]
     axis = f"{'':>5} └{'─' * room}"
-    return "\n".join([*lines, axis, f"{'':>7}0{f'step {steps[-1]}':>{room - 1}}"])
+    return "\n".join([*lines, axis, f"{'':>7}0{f' step {steps[-1]}':>{room - 1}}"])
 
 
 def _number(value: float) -> str:

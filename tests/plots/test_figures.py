@@ -5,6 +5,7 @@ figure, at its own width and at others, the texts are inside it and apart from e
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from hopscope.circuits.probing import probe
 from hopscope.circuits.ranking import Arrow, Baselines, CurvePoint, Ranking, ScoredArrow, Switches
 from hopscope.configs import Experiment, Model, Retrieval
 from hopscope.errors import ConfigError
-from hopscope.facts import Role, chain_of_facts, parse_facts
+from hopscope.facts import Role, chain_of_facts, parse_facts, symbol_name
 from hopscope.lm.heads import HeadScores, RoleRoute
 from hopscope.models import Transformer
 from hopscope.models.planted import Planted
@@ -181,6 +182,15 @@ def test_loss_curves_show_every_hop_smoothed(store: Store, tiny: Experiment) -> 
         labels = [text.get_text() for text in axes.get_legend().get_texts()]
         assert labels == ["x₁", "x₂", "chance"]
         assert len(axes.collections) == bands
+    run = train(tiny, store)
+    losses, chances = np.ones((30, 1, 12)), tuple(0.5 + hop / 100 for hop in range(12))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "losses", lambda *_: (np.arange(30), losses))
+        patch.setattr(type(run.recipe.task), "asked_hops", lambda _: range(1, 13))
+        patch.setattr(type(run.recipe.task), "chances", lambda _: chances)
+        figure = loss_curves(run)  # the legend of many hops is below the axes
+    assert legend(figure) == [*(symbol_name(f"x{hop}") for hop in range(1, 13)), "chance"]
+    assert trouble(figure) == []
     alone = tiny.task.model_copy(update={"chains": 1})  # where the loss at chance is 0
     figure = loss_curves(train(tiny.model_copy(update={"task": alone}), store))
     assert figure.axes[0].get_ylim()[1] > 1
@@ -213,6 +223,7 @@ def test_values_beyond_the_axes_of_baselines_are_drawn_at_their_ends() -> None:
     low, high = worth.get_ylim()
     assert low < LOWEST < HIGHEST < high
     assert "beyond -0.5 or 1.5 is drawn there" in figure.caption
+    assert trouble(figure) == []  # few arrows are possible, so that its axis is short
 
 
 @pytest.fixture(scope="module")
@@ -439,6 +450,10 @@ def test_heads_with_the_largest_rise_are_drawn_a_mark_for_each_way() -> None:
     assert {0.75, 0.8} <= {line.get_xdata()[0] for line in alone.axes[0].lines}  # of two orders
     assert alone.axes[0].get_xlim()[0] < -0.1  # a user's losses may be below 0
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()][1] == "1.3=mean"
+    names = [f"0.{head}=way{number}" for head in range(2) for number in range(5)]
+    rows = [record("the model", 0.1, None), *(record(name, 0.5, 0.4) for name in names)]
+    many = losses_figure(rows, {0.75}, 8)  # marks of so many ways would be in the rows of others
+    assert [label.get_text() for label in many.axes[0].get_yticklabels()][1:] == names
     together = " ".join(f"{layer}.{head}=uniform" for layer in range(4) for head in range(4))
     rows = [record("the model", 0.1, None), record(together, 0.5, 0.4)]
     assert trouble(losses_figure(rows, {0.75}, 8)) == []
@@ -631,6 +646,25 @@ def test_the_approach_is_drawn_at_the_epochs_of_the_stage() -> None:
     assert np.diff(predicted) == pytest.approx(2 * np.diff(np.log(epochs)))
     assert "dashed" in figure.caption
     assert "dashed" not in approach_figure(run, [moments], 0.0).caption
+    alone = approach_figure(run, [moments[-1:]], 0.5)  # a run with one checkpoint in the stage
+    assert [line.get_marker() for line in alone.axes[0].lines] == ["o"]
+    assert "dashed" not in alone.caption
+
+
+def test_numbers_of_many_lags_are_left_out() -> None:
+    def lags(count: int) -> Picture:
+        run = hopscope.open_run("gallery/ngram")
+        shares = np.full((2, 2, count), 0.25)
+        model = run.recipe.model.model_copy(update={"window": count, "heads": 2})
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(run), "course", lambda *_: SimpleNamespace(attention=shares))
+            patch.setattr(type(run), "recipe", run.recipe.model_copy(update={"model": model}))
+            return lags_figure(run)
+
+    for count, written in ((4, 8), (12, 24), (16, 0), (64, 0)):
+        figure = lags(count)
+        assert len(figure.axes[0].texts) == written
+        assert trouble(figure) == []
 
 
 def test_of_many_sets_the_stages_name_the_highest_and_their_legends_fit() -> None:

@@ -26,7 +26,14 @@ from hopscope.papers.row import ResultRow, read_row
 from hopscope.plots.chen import settings_figure, training_figures
 from hopscope.plots.look import Picture
 from hopscope.plots.maps import USED
-from hopscope.plots.sweeps import courses_figure, law_figure, map_figure
+from hopscope.plots.sweeps import (
+    LARGEST,
+    courses_figure,
+    curriculum_figure,
+    law_figure,
+    layers_figure,
+    map_figure,
+)
 from hopscope.plots.symbols import counted
 from hopscope.plots.table_figures import FIGURES, figures
 
@@ -194,6 +201,21 @@ def test_models_are_counted_by_depth() -> None:
     assert shown == {(1, 0): "1", (2, 1): "2", (2, 0): "1", (3, 2): "1"}
     (law,) = axes.lines
     assert (list(law.get_xdata()), list(law.get_ydata())) == ([1, 2, 3], [0, 1, 2])
+    assert all(place == round(place) for place in axes.get_yticks())
+    alone = law_figure(rows[:1]).axes[0].lines[0]  # a step of one depth would not be seen
+    assert alone.get_marker() == "o"
+    crowd = [loss_row_of(n, [0.1, 0.75], seed=seed) for n in (2, 3) for seed in range(60)]
+    sizes = [each.get_sizes()[0] for each in law_figure([*crowd, *rows]).axes[0].collections]
+    assert max(sizes) == LARGEST  # 60 models do not cover their neighbours
+    assert sizes.count(LARGEST / 62) == len(sizes) - 2  # and areas are still proportional
+
+
+def test_of_many_depths_not_all_are_marked() -> None:
+    few, many = sweep(), [loss_row(layers) for layers in range(1, 25)]
+    assert [*curriculum_figure(few, few).axes[0].get_xticks()] == [1, 2, 3]
+    assert [*curriculum_figure(few, many).axes[0].get_xticks()] == [*range(1, 25, 2)]
+    for draw in (layers_figure, law_figure):
+        assert [*draw(many).axes[0].get_xticks()] == [*range(1, 25, 2)]
 
 
 def of_chen(rows: list[ResultRow]) -> ResultsTable:

@@ -125,8 +125,12 @@ def test_the_plot_puts_each_hop_where_its_loss_is() -> None:
     level = next(line for line in lines if line.startswith(" 0.75"))
     assert level.count("2") >= 56
     values = np.array([[0.0], [np.nan], [1.0]])
-    drawn, empty = (plot(np.arange(3), each, [0.75]) for each in (values, values * np.nan))
-    assert drawn.count("1") - empty.count("1") == 3  # one in "1.05"; a gap and no error
+    few = plot(np.arange(3), values, [0.75]).splitlines()  # three steps fill the axis; one is a gap
+    assert few[11].endswith("│" + "1" * 22 + " " * 42)
+    assert few[1].endswith("│" + " " * 43 + "1" * 21)
+    assert "1" not in "".join(plot(np.arange(3), values * np.nan, [0.75]).split("│"))
+    last = plot(np.arange(5), np.ones((5, 1)), [0.75], width=20, hops=[5]).splitlines()
+    assert last[1].endswith("│" + "5" * 12)  # a hop that is asked alone has its number
 
 
 def test_the_plot_is_as_high_as_what_it_shows() -> None:
