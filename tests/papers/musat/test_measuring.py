@@ -110,7 +110,7 @@ def changed(seeds: tuple[int, ...] = (0,), **training: object) -> Experiment:
 
 
 def test_of_a_fleet_the_first_is_examined_and_followed(store: Store, emerged: CircuitRow) -> None:
-    fleet = train(changed((3, 1), steps=20, checkpoint_every=10), store)
+    fleet = train(changed((3, 1), steps=20, checkpoint_every=10, checkpoint_at=()), store)
     assert [row.seed for row in final_loss_rows(fleet)] == [3, 1]
     row = circuit_row(fleet)
     assert (row.seed, row.step) == (3, RunStudy(fleet).best_late_checkpoint().step)
@@ -177,7 +177,7 @@ def test_paths_are_followed_through_the_checkpoints(run: Run, emerged: CircuitRo
 
 
 def test_who_learned_nothing_has_a_row_without_a_story(tmp_path: Path) -> None:
-    run = train(changed(steps=4), tmp_path)
+    run = train(changed(steps=4, checkpoint_at=()), tmp_path)
     (row,) = emergence_rows(run)
     assert again(row) == row
     assert row.learned_at == (None,)
