@@ -2,7 +2,7 @@
 is known.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from hopscope.circuits.account import Account, Decodable
@@ -140,9 +140,11 @@ def _others_replace(circuit: Circuit, component: Component, graph: FactGraph) ->
     """A reason if the other components bring the same answers to the query, each to where a later
     path needs it: they replace the component if it is removed, and contradict it if patched.
     """
-    paths = [(each, path) for each in circuit.components for path in each.paths]
-    every, others = (
-        PathFlow.along(graph, its, [*circuit.asked])
-        for its in ([path for _, path in paths], [p for its, p in paths if its is not component])
-    )
-    return "without it the other paths bring the same answers" if others == every else ""
+
+    def flow(components: Iterable[Component]) -> PathFlow:
+        return PathFlow.along(graph, (p for each in components for p in each.paths), asked)
+
+    asked = [*circuit.asked]
+    others = [each for each in circuit.components if each is not component]
+    same = flow(others) == flow(circuit.components)
+    return "without it the other paths bring the same answers" if same else ""

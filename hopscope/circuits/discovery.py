@@ -24,12 +24,7 @@ from hopscope.circuits.budget import (
     layer_bytes,
 )
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.components import (
-    Component,
-    Found,
-    Losses,
-    PathFlow,
-)
+from hopscope.circuits.components import Component, Found, Losses, PathFlow
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions, SplitLoss, examples_of
 from hopscope.circuits.measurement import components_of, measure_components

@@ -7,13 +7,7 @@ from typing import NamedTuple
 
 from hopscope.circuits.ablation import Ablation, Row
 from hopscope.circuits.ablator import Ablator
-from hopscope.circuits.components import (
-    Component,
-    ComponentKind,
-    Estimate,
-    HeadAlone,
-    Losses,
-)
+from hopscope.circuits.components import Component, ComponentKind, Estimate, HeadAlone, Losses
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.holding import with_holds
 from hopscope.circuits.pattern import UNTOUCHED, Head, Pattern, Target
