@@ -11,7 +11,7 @@ from adapter import STEPS, TASK, MyTransformer, trained
 from torch import Tensor
 
 from hopscope import discover
-from hopscope.circuits import Ablation, Ablator, BlockAdapter, Carried, examples_of
+from hopscope.circuits import Ablation, Ablator, BlockAdapter, Pattern, examples_of, target
 from hopscope.circuits.adapters.blocks import BlockAttend
 
 
@@ -39,7 +39,7 @@ def main(steps: int = STEPS) -> None:
     adapter, examples = my_blocks(trained(steps)), examples_of(TASK, 64)
     print(discover(adapter, TASK, examples=64, force=steps < STEPS))
     with torch.no_grad():
-        off = Ablation.of({(1, 0): Carried("mean")})
+        off = Ablation.of({(1, 0): Pattern(rest=target("mean"))})
         losses = Ablator(adapter, examples).losses([Ablation(), off]).mean((1, 2))
     print(f"the model {losses[0]:.3f}; head 1.0 brings its mean: {losses[1]:.3f}")
 

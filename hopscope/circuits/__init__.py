@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hopscope.circuits.ablation import Ablation, Carried
+    from hopscope.circuits.ablation import Ablation
     from hopscope.circuits.ablator import Ablations, Ablator
     from hopscope.circuits.account import Account, Averaged, Effect, Patched, Site
     from hopscope.circuits.adapters import (
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hopscope.circuits.tables import estimate_tables
 
 _FILES = {
-    "ablation": "Ablation Carried",
+    "ablation": "Ablation",
     "ablator": "Ablations Ablator",
     "account": "Account Averaged Effect Patched Site",
     "adapters": "BlockAdapter CallbackModel EncoderAdapter adapter_of nanogpt",
@@ -66,7 +66,7 @@ _FILES = {
 _HOME = {name: file for file, names in _FILES.items() for name in names.split()}
 __all__ = [
     "Ablation", "Ablations", "Ablator", "Account", "Adapter", "Additive", "Arrow", "Averaged",
-    "Baselines", "BlockAdapter", "CallbackModel", "Carried", "Circuit", "Component", "Decodability",
+    "Baselines", "BlockAdapter", "CallbackModel", "Circuit", "Component", "Decodability",
     "Diagnostics", "Drawn", "Effect", "Emergence", "EncoderAdapter", "Estimate", "Examples",
     "Losses", "OwnTask", "Pairs", "Patched", "Pattern", "Probe", "ProbeHistory", "Ranking",
     "RoleMaps", "Score", "Site", "Source", "SplitLoss", "Table", "Target", "adapter_of", "along",

@@ -1,28 +1,31 @@
 """Ablations as data (what some heads do instead), and their text form.
 
-A changed head follows a pattern (its attention is prescribed), or its output is replaced by its
-mean over examples (mean ablation) or by its output in another example (resample ablation). The
-search tries ablations that give every head a pattern, and changes them attention row by attention
-row. An attention row is one head's attention from all positions of one role. On the command line
-and the page a change is written:
+A changed head follows a pattern: its attention is prescribed, or what it brings is replaced by its
+mean over examples (mean ablation) or by that in another example (resample ablation). The search
+tries ablations that give every head a pattern, and changes them attention row by attention row. An
+attention row is one head's attention from all positions of one role. On the command line and the
+page a change is written:
 
 3.0=uniform             head 0 of layer 3 attends evenly to all positions
-3.0=mean                its output is its mean over the examples
+3.0=mean                what it brings is its mean over the examples
 3.0=value 0>query       the query looks at value 0 of its chain; all other rows are uniform
 3.0:query=uniform       only the row of the query is uniform; all other rows are as in the model
 3.0:query=value 0       only the row of the query is changed: it looks at value 0
+3.0:query=mean          only what it brings to the query is its mean over the examples
 """
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
     ITSELF,
+    MEAN,
     PREVIOUS,
+    RESAMPLE,
     UNIFORM,
     UNTOUCHED,
     Head,
@@ -37,28 +40,6 @@ from hopscope.facts import Role, parse_role
 if TYPE_CHECKING:
     from torch import Tensor
 
-Instead = Literal["mean", "resample"]
-CARRIED = get_args(Instead)
-
-
-@dataclass(frozen=True, order=True)
-class Carried:
-    """Replaces a head's output: by its mean over the examples, or by that of another example."""
-
-    instead: Instead
-
-    def __post_init__(self) -> None:
-        if self.instead not in CARRIED:
-            raise CircuitError(f"instead is {self.instead!r}; expected {' or '.join(CARRIED)}")
-
-    def of(self, usual: "Tensor") -> "Tensor":
-        """The replacement for every example (its first axis may have length 1), given the heads'
-        usual outputs [example, …].
-        """
-        return usual.mean(0, keepdim=True) if self.instead == "mean" else usual.roll(1, 0)
-
-
-Change = Pattern | Carried
 Row = tuple[Head, Role]
 """An attention row: one head's attention from all positions of one role, the destination."""
 
@@ -69,36 +50,32 @@ class Ablation:
     is *live* if its pattern has a target for it; all other rows follow the pattern's rest.
     """
 
-    changes: tuple[tuple[Head, Change], ...] = ()
+    changes: tuple[tuple[Head, Pattern], ...] = ()
 
     @classmethod
-    def of(cls, changes: Mapping[Head, Change]) -> "Ablation":
+    def of(cls, changes: Mapping[Head, Pattern]) -> "Ablation":
         """The ablation that makes these changes; equal changes give equal ablations."""
         for head, change in changes.items():
-            if not _is_head(head) or not isinstance(change, Pattern | Carried):
+            if not _is_head(head) or not isinstance(change, Pattern):
                 raise CircuitError(
-                    f"the change of {head!r} is {change!r}; expected (layer, head) with a Pattern "
-                    "or Carried, as in {(1, 0): Pattern()}"
+                    f"the change of {head!r} is {change!r}; expected (layer, head) with a Pattern, "
+                    "as in {(1, 0): Pattern()}"
                 )
         return cls(tuple(sorted(changes.items(), key=lambda item: item[0])))
 
     def patterns(self, layer: int) -> dict[int, Pattern]:
-        """The heads of this layer that follow a pattern."""
-        return {
-            head: change
-            for (at, head), change in self.changes
-            if at == layer and isinstance(change, Pattern)
-        }
+        """The patterns of the changed heads of this layer."""
+        return {head: pattern for (at, head), pattern in self.changes if at == layer}
 
     def target(self, row: Row) -> Target:
         """The target of a row of a changed head."""
         head, role = row
-        return _pattern(dict(self.changes)[head]).of(role)
+        return dict(self.changes)[head].of(role)
 
     @property
     def live(self) -> list[Row]:
         """The rows that have a target."""
-        return [(at, role) for at, change in self.changes for role, _ in _pattern(change).targets]
+        return [(at, role) for at, pattern in self.changes for role, _ in pattern.targets]
 
     @property
     def computed(self) -> "Ablation":
@@ -111,17 +88,26 @@ class Ablation:
         """The same with this target for some rows of changed heads."""
         changed = dict(self.changes)
         for head, role in rows:
-            changed[head] = _pattern(changed[head]).with_target(role, target)
+            changed[head] = changed[head].with_target(role, target)
         return self._with(changed)
 
     def without(self, rows: Iterable[Row]) -> "Ablation":
         """The same without the targets of some rows."""
         changed = dict(self.changes)
         for head, role in rows:
-            changed[head] = _pattern(changed[head]).without(role)
+            changed[head] = changed[head].without(role)
         return self._with(changed)
 
-    def _with(self, changed: Mapping[Head, Change]) -> "Ablation":
+    def resting(self, rest: Target) -> "Ablation":
+        """The same with this rest for all changed heads."""
+        return self._with({head: replace(its, rest=rest) for head, its in self.changes})
+
+    @property
+    def carries(self) -> bool:
+        """True if what some head brings is replaced."""
+        return any(pattern.carried for _, pattern in self.changes)
+
+    def _with(self, changed: Mapping[Head, Pattern]) -> "Ablation":
         """The ablation of the same heads with these changes. What is equal is shared: a search of a
         model with many heads keeps thousands of ablations.
         """
@@ -133,10 +119,11 @@ class Ablation:
         )
 
 
-def _pattern(change: Change) -> Pattern:
-    """The change of a head whose rows are changed one by one."""
-    assert isinstance(change, Pattern)
-    return change
+def replacement(instead: Target, usual: "Tensor") -> "Tensor":
+    """What is brought instead in every example (the first axis may have length 1), given what a
+    head brings in all of them.
+    """
+    return usual.mean(0, keepdim=True) if instead == MEAN else usual.roll(1, 0)
 
 
 def _is_head(given: object) -> bool:
@@ -146,14 +133,15 @@ def _is_head(given: object) -> bool:
 
 CHANGE = re.compile(r"(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)", re.ASCII)
 WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
+CARRIED_WORDS = {"mean": MEAN, "resample": RESAMPLE}
 POSITION = "position"
 """The word for a row that takes the head's mean attention by position (from other examples)."""
-REPLACEMENTS = (*WORDS, POSITION)
+REPLACEMENTS = (*WORDS, *CARRIED_WORDS, POSITION)
 
 
 def changes_of(
-    texts: Iterable[str], base: Mapping[Head, Change] | None = None
-) -> dict[Head, Change]:
+    texts: Iterable[str], base: Mapping[Head, Pattern] | None = None
+) -> dict[Head, Pattern]:
     """The changes that these texts describe together, applied on top of `base`."""
     changes = dict(base or {})
     said: list[tuple[Head, Role | None]] = []
@@ -186,17 +174,15 @@ def _parts(text: str) -> tuple[Head, Role | None, str]:
     return (int(match[1]), int(match[2])), destination, match[4]
 
 
-def _of_head(text: str, head: Head, what: str) -> Change:
+def _of_head(text: str, head: Head, what: str) -> Pattern:
     """The change of a whole head."""
-    if what in CARRIED:
-        return Carried(what)  # type: ignore[arg-type]
     if what in REPLACEMENTS:
         return Pattern(rest=_word(head, what))
     paths, _, rest = what.partition("/")
     if ">" not in paths or rest not in ("", "uniform", "itself"):
         raise ConfigError(
-            f"the change {text[:100]!r} is not understood; WHAT is {', '.join(REPLACEMENTS)}, "
-            'mean, resample, or paths like "value 0>query" with "/itself" for the other rows if '
+            f"the change {text[:100]!r} is not understood; WHAT is {', '.join(REPLACEMENTS)}, or "
+            'paths like "value 0>query" with "/itself" for the other rows if '
             "not uniform"
         )
     ends = map(_path, paths.split(","))
@@ -205,21 +191,14 @@ def _of_head(text: str, head: Head, what: str) -> Change:
 
 
 def _word(head: Head, what: str) -> Target:
-    return table_of("position", head) if what == POSITION else WORDS[what]
+    if what == POSITION:
+        return table_of("position", head)
+    return {**WORDS, **CARRIED_WORDS}[what]
 
 
-def _with_row(text: str, head: Head, before: Change | None, row: tuple[Role, str]) -> Pattern:
+def _with_row(text: str, head: Head, before: Pattern | None, row: tuple[Role, str]) -> Pattern:
     """The head's earlier pattern with another target for the row of one role."""
-    if isinstance(before, Carried):
-        raise ConfigError(
-            f"the change {text[:100]!r} is of one row; what the head carries is replaced already"
-        )
     destination, what = row
-    if what in CARRIED:
-        raise ConfigError(
-            f"the change {text[:100]!r} is of one row; {what} replaces what a whole head carries: "
-            "leave the role out"
-        )
     looks = _word(head, what) if what in REPLACEMENTS else _named(text, destination, what)
     return (before or UNTOUCHED).with_target(destination, looks)
 

@@ -10,7 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits import budget
-from hopscope.circuits.ablation import WORDS, Ablation, Carried, Change, changes_of
+from hopscope.circuits.ablation import WORDS, Ablation, changes_of
 from hopscope.circuits.adapters import AnyModel, CallbackModel, TransformerAdapter, adapter_of
 from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
@@ -85,7 +85,7 @@ class Ablator:
         changes = dict.fromkeys(each for ablation in ablations for each in ablation.changes)
         for head in dict.fromkeys(head for head, _ in changes):
             check_head(self.adapter, head)
-        patterns = {change for _, change in changes if isinstance(change, Pattern)}
+        patterns = {pattern for _, pattern in changes}
         for role in {role for its in patterns for role, _ in its.targets}:
             self.examples.number(role)
 
@@ -127,13 +127,13 @@ class Ablator:
                 terms.put(some, examples.terms_of(outputs, some))
             yield number, terms.all
 
-    def check_paths(self, changes: Mapping[Head, Change]) -> None:
+    def check_paths(self, changes: Mapping[Head, Pattern]) -> None:
         """Raise CircuitError if a row is to look at a role of its chain that it can see in no
         example: the row would attend to itself instead, which is another ablation.
         """
-        for (layer, head), change in changes.items():
+        for (layer, head), pattern in changes.items():
             prescriber = self.prescriber.of(layer)
-            for role, target in change.targets if isinstance(change, Pattern) else ():
+            for role, target in pattern.targets:
                 if target.when or any(source.where != "own" for source in target.every):
                     continue
                 spots = prescriber.spots(role, self.examples.length)
@@ -158,7 +158,7 @@ def as_a_whole(
     model: CallbackModel, examples: Examples, prescriber: Prescriber, ablation: Ablation
 ) -> tuple[Tensor, Float[Tensor, "layer batch head seq seq"]]:
     """Outputs and attention, with heads changed, of a model that cannot be run layer by layer."""
-    if any(isinstance(change, Carried) for _, change in ablation.changes):
+    if ablation.carries:
         raise CircuitError(
             "a CallbackModel cannot replace head outputs: replace their attention, or cut the "
             "model into blocks (BlockAdapter)"
@@ -175,10 +175,9 @@ def as_a_whole(
 
 def _told(ablation: Ablation) -> str:
     """The first change of an ablation, and how many others there are."""
-    (layer, head), change = ablation.changes[0]
-    what = change.instead if isinstance(change, Carried) else str(change)
+    (layer, head), pattern = ablation.changes[0]
     others = len(ablation.changes) - 1
-    return f"{layer}.{head} {what[:60]}{f' (and {others} more)' if others else ''}"
+    return f"{layer}.{head} {str(pattern)[:60]}{f' (and {others} more)' if others else ''}"
 
 
 def check_head(adapter: Adapter | CallbackModel, head: Head) -> None:
@@ -255,7 +254,7 @@ class Ablations(Displayed, Config):
 def ablate(
     model: AnyModel,
     task: Questions,
-    asked: Mapping[str, Mapping[Head, Change]],
+    asked: Mapping[str, Mapping[Head, Pattern]],
     circuit: Circuit | None = None,
     *,
     examples: int = EXAMPLES,
@@ -296,16 +295,16 @@ def ablate(
 
 
 def asked_for(
-    texts: Sequence[str], base: Mapping[Head, Change] | None = None
-) -> dict[str, dict[Head, Change]]:
+    texts: Sequence[str], base: Mapping[Head, Pattern] | None = None
+) -> dict[str, dict[Head, Pattern]]:
     """Changes made together, from text, under one name; a head alone (1.3) means 1.3=uniform."""
     said = [text if "=" in text else f"{text}=uniform" for text in texts]
     return {" ".join(said): changes_of(said, base)}
 
 
 def every_head(
-    layers: int, heads: int, base: Mapping[Head, Change] | None = None
-) -> dict[str, dict[Head, Change]]:
+    layers: int, heads: int, base: Mapping[Head, Pattern] | None = None
+) -> dict[str, dict[Head, Pattern]]:
     """Every head in turn, ablated in three ways: uniform, itself, previous."""
     return {
         f"{layer}.{head}={name}": {**(base or {}), (layer, head): Pattern(rest=rest)}

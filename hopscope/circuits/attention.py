@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from hopscope.circuits import budget
-from hopscope.circuits.ablation import Ablation, Carried
+from hopscope.circuits.ablation import Ablation, replacement
 from hopscope.circuits.adapters import AnyModel, CallbackModel, adapter_of, replaceable
 from hopscope.circuits.engine import (
     Adapter,
@@ -159,16 +159,18 @@ def attended(
     adapter = replaceable(model)
     examples = examples.on(adapter.device)
     prescriber = prescriber_of(adapter, examples)
-    carries = any(isinstance(change, Carried) for _, change in ablation.changes)
-    usual = record(adapter, examples.inputs).brought if carries else []
+    usual = record(adapter, examples.inputs).brought if ablation.carries else []
 
     def look(layer: int, heads: Heads) -> tuple[Weights, Brought]:
         ask()
-        weights = prescriber.of(layer).replaced(ablation.patterns(layer), heads.weights())
+        patterns = ablation.patterns(layer)
+        weights = prescriber.of(layer).replaced(patterns, heads.weights())
         brought = weights @ heads.values
-        for (at, head), change in ablation.changes:
-            if at == layer and isinstance(change, Carried):
-                brought[:, head] = change.of(usual[layer][:, head])
+        for head, pattern in patterns.items():
+            for instead in pattern.carried:
+                rows = prescriber.carried(pattern, instead, examples.length)
+                its = replacement(instead, usual[layer][:, head])
+                brought[:, head] = torch.where(rows, its, brought[:, head])
         return weights, brought
 
     return record(adapter, examples.inputs, look)

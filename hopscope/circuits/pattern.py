@@ -17,7 +17,7 @@ from hopscope.facts import Role
 
 Where = Literal[
     "own", "all", "others", "previous", "itself", "uniform", "relation", "position", "token",
-    "model",
+    "model", "mean", "resample",
 ]  # fmt: skip
 Head = tuple[int, int]
 """Layer and head, counted from 0."""
@@ -25,6 +25,10 @@ OF_A_ROLE = ("own", "all", "others")
 """Sources that name a role."""
 TABLE_KINDS = ("position", "token")
 """Sources that are tables: mean attention of the model on other examples."""
+CARRIED = ("mean", "resample")
+"""Instead of attention: what the head brings to the row is replaced."""
+UNSAID = ("model", *CARRIED)
+"""Sources that say nothing of where a row looks."""
 TIMES = " ×"
 """Separates the name of a relation from the number of times that it is followed."""
 TABLE_WORDS = {"position": "by position", "token": "by token", "model": "as in the model"}
@@ -42,6 +46,7 @@ class Source:
     | position         | a table: mean attention, by the position of destination and source       |
     | token            | a table: mean attention, by the token of destination and source          |
     | model            | the model's own attention in the example (explains nothing)              |
+    | mean, resample   | no source: the head brings its mean over examples, or that of another    |
     """
 
     where: Where
@@ -105,7 +110,8 @@ class Target:
     def __post_init__(self) -> None:
         if any(other.otherwise for other in self.otherwise):
             raise CircuitError(f"{self}: put all targets that come after one another in one list")
-        unnamed = [source for source in self.every if source.where in (*TABLE_KINDS, "model")]
+        alone = (*TABLE_KINDS, *CARRIED, "model")
+        unnamed = [source for source in self.every if source.where in alone]
         if (self.when or self.otherwise) and unnamed:
             raise CircuitError(f"{self}: {unnamed[0]} takes no condition and no alternative")
         total = sum(weight for _, weight in self.parts)
@@ -118,7 +124,7 @@ class Target:
     def written(self) -> Literal["rule", "table", "model"]:
         """What describes the row: a rule in the words of the task, a table, or the model itself."""
         where = self.parts[0][0].where
-        return "table" if where in TABLE_KINDS else "model" if where == "model" else "rule"
+        return "table" if where in TABLE_KINDS else "model" if where in UNSAID else "rule"
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -164,6 +170,9 @@ def along(relation: str, times: int = 1) -> Target:
 
 UNIFORM, ITSELF, PREVIOUS = target("uniform"), target("itself"), target("previous")
 AS_IN_MODEL = target("model")
+MEAN, RESAMPLE = target("mean"), target("resample")
+"""The targets of rows to which the head brings its mean over examples (mean ablation), or what it
+brings in another example (resample ablation)."""
 
 
 def table_of(where: Literal["position", "token"], head: Head) -> Target:
@@ -202,6 +211,21 @@ class Pattern:
     def of(self, role: Role) -> Target:
         """The target of a destination role, or else `rest`."""
         return dict(self.targets).get(role, self.rest)
+
+    @property
+    def carried(self) -> tuple[Target, ...]:
+        """The targets of rows to which what the head brings is replaced."""
+        every = (self.rest, *(target for _, target in self.targets))
+        return tuple(its for its in (MEAN, RESAMPLE) if its in every)
+
+    @property
+    def attending(self) -> "Pattern":
+        """The same, with the model's own attention in rows to which what the head brings is
+        replaced.
+        """
+        looks = dict.fromkeys(self.carried, AS_IN_MODEL)
+        targets = tuple((role, looks.get(target, target)) for role, target in self.targets)
+        return Pattern(targets, looks.get(self.rest, self.rest))
 
     def with_target(self, role: Role, new: Target) -> "Pattern":
         """The same pattern, with another target for one role."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hopscope.circuits import budget
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.pattern import AS_IN_MODEL, Pattern, Source, Target
+from hopscope.circuits.pattern import AS_IN_MODEL, CARRIED, Pattern, Source, Target
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
 from hopscope.memory import Memory
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from hopscope.circuits.adapters.callback import CallbackModel
     from hopscope.circuits.engine import Adapter
 
-SAME_FOR_ALL = ("uniform", "itself", "previous")
+EVEN = ("uniform", *CARRIED)
+"""Sources at all positions that a row can see. What the row brings may be replaced afterwards."""
+SAME_FOR_ALL = (*EVEN, "itself", "previous")
 """Sources that are the same in every example."""
 
 SpotAttention = tuple[Float[Tensor, "spot seq"], Bool[Tensor, "spot"]]
@@ -103,11 +105,11 @@ class Prescriber:
         self, patterns: Mapping[int, Pattern], own: Float[Tensor, "batch head read seq"]
     ) -> Float[Tensor, "batch head read seq"]:
         """The attention of a layer in which some heads follow a pattern; `own` is the attention of
-        the model.
+        the model, and stays where only what the head brings is replaced.
         """
         found = own.clone()
         for head, pattern in patterns.items():
-            found[:, head] = self.attention_of(pattern, own[:, head], own.shape[-2])
+            found[:, head] = self.attention_of(pattern.attending, own[:, head], own.shape[-2])
         return found
 
     def attention_of(
@@ -144,6 +146,13 @@ class Prescriber:
             return self._fixed(target, None, read).expand(size, -1, -1)
         every: Tensor = self.rows_of(target, None, own, read).unflatten(0, (size, read))
         return every
+
+    def carried(self, pattern: Pattern, instead: Target, read: int) -> Bool[Tensor, "batch read 1"]:
+        """True at the rows, of the last `read` positions, to which what the head brings is
+        replaced in this way.
+        """
+        roles = [role for role in self.examples.table if pattern.of(role) == instead]
+        return self.examples.positions(*roles)[:, -read:, None]
 
     def rows_of(
         self,
@@ -224,7 +233,7 @@ class Prescriber:
         if source.where == "relation":
             return self.examples.masks(source.relation, source.times, (spots.example, spots.row))
         if source.where in SAME_FOR_ALL:
-            if source.where == "uniform":
+            if source.where in EVEN:
                 return torch.ones_like(self.places == at)
             return self.places == (at if source.where == "itself" else at - 1)
         if source.role is None:

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from hopscope.circuits.ablation import Ablation, Carried, Change
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import chunks, patterns
 from hopscope.circuits.budget import FLOAT
@@ -19,7 +19,7 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Table
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, Questions, examples_of
-from hopscope.circuits.pattern import TABLE_KINDS, Source
+from hopscope.circuits.pattern import TABLE_KINDS, Pattern, Source
 from hopscope.circuits.prescriber import prescriber_of
 from hopscope.circuits.progress import counted
 
@@ -123,7 +123,7 @@ def tables_of(circuit: Circuit) -> Tables:
 
 def with_tables(
     examples: Examples,
-    changes: Iterable[Change],
+    changes: Iterable[Pattern],
     others: Callable[[], Tables],
     circuit: Circuit | None = None,
 ) -> Examples:
@@ -139,9 +139,7 @@ def with_tables(
     return replace(examples, tables=tables)
 
 
-def _followed(change: Change) -> set[Source]:
+def _followed(change: Pattern) -> set[Source]:
     """The tables that a change of a head follows."""
-    if isinstance(change, Carried):
-        return set()
     targets = [change.rest, *(target for _, target in change.targets)]
     return {source for its in targets for source in its.every if source.where in TABLE_KINDS}

@@ -20,16 +20,16 @@ from jaxtyping import Float
 from torch import Tensor
 
 from hopscope.circuits import budget
-from hopscope.circuits.ablation import Ablation, Change, Instead
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.engine import Adapter, Brought, Heads, as_model, forward
 from hopscope.circuits.examples import Examples
-from hopscope.circuits.pattern import AS_IN_MODEL, UNTOUCHED, Pattern
+from hopscope.circuits.pattern import AS_IN_MODEL, MEAN, UNTOUCHED, Pattern, Target
 from hopscope.circuits.prescriber import prescriber_of
 from hopscope.circuits.slices import SlicedLosses, ablation_slices
 from hopscope.memory import Memory
 
-Changes = tuple[Change, ...]
-"""The change of every head of a layer."""
+Changes = tuple[Pattern, ...]
+"""The pattern of every head of a layer."""
 Item = TypeVar("Item")
 
 Prefix = tuple[object, ...]
@@ -55,11 +55,9 @@ class Branch:
     members: list[int]
 
 
-def from_model(change: Change) -> bool:
-    """True if the change needs the model's own attention."""
-    if not isinstance(change, Pattern):
-        return False
-    return AS_IN_MODEL in (change.rest, *(target for _, target in change.targets))
+def from_model(pattern: Pattern) -> bool:
+    """True if the pattern needs the model's own attention."""
+    return AS_IN_MODEL in (pattern.rest, *(target for _, target in pattern.targets))
 
 
 def parted(number: int, bundles: list[Bundle], changes: list[list[Changes]]) -> list[Branch]:
@@ -103,11 +101,11 @@ class Sliced:
         self._before: tuple[slice, list[Brought]] = slice(0), []
 
     def before(self, some: slice) -> list[Brought]:
-        """The outputs of the heads of each layer for these examples, except that the last is the
-        one before the first: `Carried.of` shifts them by one example.
+        """The outputs of the heads of each layer in the example before each of these (before the
+        first of all: the last).
         """
         if self._before[0] != some:
-            others = self.examples.inputs[[*range(some.start, some.stop - 1), some.start - 1]]
+            others = self.examples.inputs[[*range(some.start - 1, some.stop - 1)]]
             self._before = some, head_outputs(self.adapter, others)
         return self._before[1]
 
@@ -133,9 +131,9 @@ class Walk:
         """The number of examples in one call of a layer."""
         self._streams = Memory(budget.kept_bytes(whole.adapter.device) // len(whole.slices))
 
-    def carried(self, instead: Instead) -> list[Brought]:
-        """Outputs of the heads of each layer, from which `Carried.of` makes what is carried."""
-        return self.whole.means if instead == "mean" else self.whole.before(self.some)
+    def carried(self, instead: Target) -> list[Brought]:
+        """What the heads of each layer bring in place of their own outputs."""
+        return self.whole.means if instead == MEAN else self.whole.before(self.some)
 
     def terms(
         self, ablations: Sequence[Ablation], ask: Callable[[], None]
@@ -251,7 +249,7 @@ class Layer:
         """
         values = self.values[0]
         mixed = values.new_empty(len(branches), *values.shape[:2], self.read, values.shape[-1])
-        known: dict[tuple[int, int, Change], Tensor] = {}
+        known: dict[tuple[int, int, Pattern], Tensor] = {}
         for number, branch in enumerate(branches):
             for head, change in enumerate(branch.changes):
                 which = branch.bundle, head, change
@@ -261,14 +259,21 @@ class Layer:
         return mixed.flatten(0, 1)
 
     def _brought(
-        self, bundle: int, head: int, change: Change
+        self, bundle: int, head: int, pattern: Pattern
     ) -> Float[Tensor, "#batch read d_head"]:
-        """The output of one head of a bundle with a change; once if it is the same for all
+        """The output of one head of a bundle with a pattern; once if it is the same for all
         examples.
         """
-        if not isinstance(change, Pattern):
-            usual = self.walk.carried(change.instead)[self.number]
-            return change.of(usual[:, head, -self.read :])
+        instead = {
+            its: self.walk.carried(its)[self.number][:, head, -self.read :]
+            for its in pattern.carried
+        }
+        if pattern.rest in instead and not pattern.targets:
+            return instead[pattern.rest]
         values = self.values[bundle][:, head]
-        pattern = self.prescriber.attention_of(change, self.own[bundle].get(head), self.read)
-        return pattern.to(values.dtype) @ values
+        weights = self.prescriber.attention_of(pattern, self.own[bundle].get(head), self.read)
+        brought = weights.to(values.dtype) @ values
+        for each, its in instead.items():
+            rows = self.prescriber.carried(pattern, each, self.read)
+            brought = torch.where(rows, its, brought)
+        return brought

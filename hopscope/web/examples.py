@@ -9,13 +9,12 @@ import torch
 from torch import Tensor
 
 from hopscope.circuits import Ablation, Ablator, examples_of
-from hopscope.circuits.ablation import Change
 from hopscope.circuits.ablator import EXAMPLES, as_a_whole, check_head
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import attended
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Examples, example_seed
-from hopscope.circuits.pattern import Head, Source
+from hopscope.circuits.pattern import Head, Pattern, Source
 from hopscope.circuits.tables import TABLE_DIGITS, other_tables
 from hopscope.configs import FactTask, Task
 from hopscope.errors import ConfigError
@@ -95,7 +94,7 @@ def _in_words(examples: Examples, words: Callable[[int], str]) -> RenderedExampl
 
 
 @torch.no_grad()
-def _seen(ablator: Ablator, changes: Mapping[Head, Change]) -> tuple[np.ndarray, Tensor]:
+def _seen(ablator: Ablator, changes: Mapping[Head, Pattern]) -> tuple[np.ndarray, Tensor]:
     """Return attention [layer, head, query, key] and outputs [position, width] of example 0."""
     adapter, examples, ablation = ablator.adapter, ablator.examples, Ablation.of(changes)
     if isinstance(adapter, CallbackModel):

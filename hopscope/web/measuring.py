@@ -11,15 +11,9 @@ from typing import Any
 import numpy as np
 
 from hopscope import intervals
-from hopscope.circuits import (
-    Ablation,
-    Ablator,
-    Carried,
-    Examples,
-    examples_of,
-)
-from hopscope.circuits.ablation import CARRIED, Change, changes_of
-from hopscope.circuits.pattern import Head
+from hopscope.circuits import Ablation, Ablator, Examples, Pattern, examples_of
+from hopscope.circuits.ablation import CARRIED_WORDS, changes_of
+from hopscope.circuits.pattern import UNTOUCHED, Head
 from hopscope.circuits.tables import with_tables
 from hopscope.errors import CircuitError
 from hopscope.web.opened import Key, Opened, Spread
@@ -32,11 +26,11 @@ stream shows nothing, and other clicks wait, until they are done."""
 
 def changed_by(
     run: Opened, asked: ModelQuestion
-) -> tuple[Mapping[Head, Change], dict[Head, Change]]:
+) -> tuple[Mapping[Head, Pattern], dict[Head, Pattern]]:
     """Return the changes of heads before the question's changes (the circuit's patterns, or none),
     and with them.
     """
-    base: Mapping[Head, Change] = {}
+    base: Mapping[Head, Pattern] = {}
     if asked.circuit:
         if run.circuit is None:
             raise CircuitError("no circuit was found in this model yet: run `hopscope circuit`")
@@ -63,7 +57,7 @@ def _decodable(run: Opened, asked: AblateQuestion, ask: Ask) -> dict[str, Any]:
 
 
 def tabled(
-    run: Opened, ablator: Ablator, asked: ModelQuestion, changes: Iterable[Change]
+    run: Opened, ablator: Ablator, asked: ModelQuestion, changes: Iterable[Pattern]
 ) -> Ablator:
     """Return the ablator with the attention tables that these changes need."""
     examples = _with_tables(run, ablator.examples, asked, changes)
@@ -71,7 +65,7 @@ def tabled(
 
 
 def _with_tables(
-    run: Opened, examples: Examples, asked: ModelQuestion, changes: Iterable[Change]
+    run: Opened, examples: Examples, asked: ModelQuestion, changes: Iterable[Pattern]
 ) -> Examples:
     """Return the examples with the attention tables that these changes need."""
     circuit = run.circuit if asked.circuit else None
@@ -164,12 +158,12 @@ def _heads(ablator: Ablator, asked: CostsQuestion) -> list[str]:
 
 
 def _rows(
-    run: Opened, ablator: Ablator, asked: CostsQuestion, before: dict[Head, Change]
+    run: Opened, ablator: Ablator, asked: CostsQuestion, before: dict[Head, Pattern]
 ) -> list[str]:
     """Return one change for each attention row on a path of the circuit; without a circuit, for
     every row. Heads whose output is replaced are left out.
     """
-    what = "uniform" if asked.instead in CARRIED else asked.instead
+    what = "uniform" if asked.instead in CARRIED_WORDS else asked.instead
     if run.circuit is not None:
         rows = dict.fromkeys((p.layer, p.head, p.destination) for p in run.circuit.paths)
     else:
@@ -180,5 +174,5 @@ def _rows(
     return [
         f"{layer}.{head}:{destination}={what}"
         for layer, head, destination in rows
-        if not isinstance(before.get((layer, head)), Carried)
+        if before.get((layer, head), UNTOUCHED).rest not in CARRIED_WORDS.values()
     ]

@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hopscope.circuits import CallbackModel, Carried, Examples, Pattern, Source, Target, target
-from hopscope.circuits.ablation import Change
-from hopscope.circuits.pattern import ITSELF, PREVIOUS, UNIFORM
+from hopscope.circuits import CallbackModel, Examples, Pattern, Source, Target, target
+from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, MEAN, PREVIOUS, RESAMPLE, UNIFORM
 from hopscope.facts import Role
 from hopscope.models import Transformer
 from hopscope.models.transformer import Block
@@ -19,13 +18,14 @@ from hopscope.models.transformer import Block
 Edit = Callable[[int, Tensor], Tensor]
 Edited = Callable[[Edit], Edit]
 
-CHANGES: list[Change] = [
+CHANGES: list[Pattern] = [
     Pattern(rest=UNIFORM),
     Pattern(rest=ITSELF),
     Pattern(rest=PREVIOUS),
     Pattern(((Role("query"), target("own", Role("value"))),)),
-    Carried("mean"),
-    Carried("resample"),
+    Pattern(rest=MEAN),
+    Pattern(rest=RESAMPLE),
+    Pattern(((Role("query"), MEAN), (Role("key", 1), RESAMPLE)), AS_IN_MODEL),
 ]
 
 

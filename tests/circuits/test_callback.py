@@ -7,7 +7,8 @@ import torch
 from slow import CHANGES, Edit, Edited, whole
 from torch import Tensor
 
-from hopscope.circuits import Ablation, Ablator, CallbackModel, Carried, Examples, role_maps
+from hopscope.circuits import Ablation, Ablator, CallbackModel, Examples, Pattern, role_maps
+from hopscope.circuits.pattern import MEAN
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
 
@@ -45,7 +46,7 @@ def test_a_whole_model_gives_what_a_walk_gives(
         found = Ablator(whole(random_model, everywhere=everywhere), examples)
         assert torch.allclose(found.losses([Ablation(), *several]), walked, atol=1e-5)
         with pytest.raises(CircuitError, match="a CallbackModel cannot replace head outputs"):
-            found.losses([Ablation.of({(0, 0): Carried("mean")})])
+            found.losses([Ablation.of({(0, 0): Pattern(rest=MEAN)})])
     # The first row has no choice, and need not be taken back.
     first = whole(random_model, keeping(1, slice(None), slice(None), 0), everywhere=True)
     assert torch.allclose(Ablator(first, examples).losses([Ablation()])[0], walked[0], atol=1e-5)

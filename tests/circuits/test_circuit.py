@@ -12,14 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hopscope import __version__
-from hopscope.circuits import Ablation, Carried, Circuit, Component, Pattern, along, target
+from hopscope.circuits import Ablation, Circuit, Component, Pattern, along, target
 from hopscope.circuits.ablation import changes_of
 from hopscope.circuits.circuit import FORMAT
 from hopscope.circuits.components import Estimate, HeadAlone, Losses, PathFlow, Score
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
     ITSELF,
+    MEAN,
     PREVIOUS,
+    RESAMPLE,
     UNIFORM,
     Source,
     Target,
@@ -33,7 +35,6 @@ from hopscope.theory import Path
 KEY, VALUE, QUERY = Role("key", 1), Role("value", 0), Role("query")
 READS = Pattern(((QUERY, target("own", VALUE)), (KEY, AS_IN_MODEL)), ITSELF)
 ELSE = along("hop", 2).if_("2 hops").or_else(along("hop"), ITSELF)
-MEAN = Carried("mean")
 
 
 def test_what_makes_no_sense_is_refused() -> None:
@@ -51,7 +52,6 @@ def test_what_makes_no_sense_is_refused() -> None:
         lambda: table_of("position", (0, 0)).if_("2 hops"),
         lambda: AS_IN_MODEL.or_else(ITSELF),
         lambda: Pattern(((KEY, UNIFORM), (KEY, ITSELF))),
-        lambda: unwrap(Carried.__init__)(object.__new__(Carried), "zero"),
     ):
         with pytest.raises(CircuitError):
             make()
@@ -96,10 +96,11 @@ def test_patterns_and_targets_are_written_out() -> None:
 
 
 def test_the_same_changes_in_any_order_are_the_same_ablation() -> None:
-    one = Ablation.of({(1, 0): READS, (0, 1): MEAN, (0, 0): READS})
-    other = Ablation.of({(0, 0): READS, (0, 1): MEAN, (1, 0): READS})
+    mean = Pattern(rest=MEAN)
+    one = Ablation.of({(1, 0): READS, (0, 1): mean, (0, 0): READS})
+    other = Ablation.of({(0, 0): READS, (0, 1): mean, (1, 0): READS})
     assert (one, hash(one)) == (other, hash(other))
-    for head, change in (((1, 0), "mean"), ("1.0", MEAN), ((1,), MEAN), ((1, 0.5), READS)):
+    for head, change in (((1, 0), MEAN), ("1.0", mean), ((1,), mean), ((1, 0.5), READS)):
         with pytest.raises(CircuitError):
             unwrap(Ablation.of.__func__)(Ablation, {head: change})  # type: ignore[attr-defined]
 
@@ -111,10 +112,11 @@ def test_changes_are_read_from_their_text() -> None:
     for texts, change in (
         (["1.12=itself"], Pattern(rest=ITSELF)),
         (["1.12=position"], Pattern(rest=table_of("position", (1, 12)))),
-        (["1.12=resample"], Carried("resample")),
+        (["1.12=resample"], Pattern(rest=RESAMPLE)),
         (["1.12=value 0>query,key 0>value 0/itself"], paths),
         (["1.12:query=uniform"], Pattern(((QUERY, UNIFORM),), AS_IN_MODEL)),
         (["1.12:query=value 0"], reads),
+        (["1.12:query=mean"], Pattern(((QUERY, MEAN),), AS_IN_MODEL)),
         (["1.12:query=value 0>query"], reads),
         (
             ["1.12:query=uniform", "1.12:value 0=itself"],
@@ -135,7 +137,6 @@ def test_what_cannot_be_done_is_refused() -> None:
         ("3.0=flat", "WHAT is uniform, itself, previous, position, mean"),
         ("3.0=0 valve>query", "there is no role '0 valve'"),
         ("3.0:query=value", "or a role that it looks at"),
-        ("3.0:query=mean", "mean replaces what a whole head carries"),
         ("3.0:query=key 0>value 0", "is for the row query but names value 0"),
         ("1.0=uniform, 1.0=mean", twice),
         ("1.0=uniform, 1.0:query=itself", twice),
@@ -144,8 +145,6 @@ def test_what_cannot_be_done_is_refused() -> None:
     ):
         with pytest.raises(ConfigError, match=line):
             changes_of(text.split(", "))
-    with pytest.raises(ConfigError, match="what the head carries is replaced already"):
-        changes_of(["3.0:query=itself"], {(3, 0): MEAN})
 
 
 def test_a_component_has_its_rows_its_paths_and_what_it_is_called() -> None:

@@ -14,7 +14,6 @@ from torch import Tensor
 from hopscope.circuits import (
     Ablation,
     Ablator,
-    Carried,
     Examples,
     Pattern,
     Source,
@@ -30,10 +29,17 @@ from hopscope.circuits import (
 from hopscope.circuits import (
     target as at,
 )
-from hopscope.circuits.ablation import Change
 from hopscope.circuits.adapters import TransformerAdapter
 from hopscope.circuits.attention import attended
-from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, UNIFORM, Head
+from hopscope.circuits.pattern import (
+    AS_IN_MODEL,
+    ITSELF,
+    MEAN,
+    PREVIOUS,
+    RESAMPLE,
+    UNIFORM,
+    Head,
+)
 from hopscope.configs import KHop, Model, Retrieval
 from hopscope.errors import CircuitError
 from hopscope.facts import Role
@@ -119,10 +125,13 @@ def slow_losses(model: Transformer, examples: Examples, ablation: Ablation) -> T
     def heads(layer: int, mixed: Tensor) -> Tensor:
         mixed = mixed.clone()
         for head, change in ((h, c) for (n, h), c in ablation.changes if n == layer):
-            if change == Carried("mean"):
-                mixed[:, head] = usual[layer][:, head].mean(0)
-            elif change == Carried("resample"):
-                mixed[:, head] = usual[layer][:, head].roll(1, 0)
+            own = usual[layer][:, head]
+            for role in examples.table:
+                rows = examples.positions(role)[..., None]
+                if change.of(role) == MEAN:
+                    mixed[:, head] = torch.where(rows, own.mean(0), mixed[:, head])
+                elif change.of(role) == RESAMPLE:
+                    mixed[:, head] = torch.where(rows, own.roll(1, 0), mixed[:, head])
         return mixed
 
     every = walked(model, examples.inputs, attention, heads)
@@ -142,7 +151,7 @@ def examples(two_hops: Planted, random_model: Transformer) -> Examples:
     max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_a_walk_of_many_equals_one_pass_each(
-    random_model: Transformer, examples: Examples, several: list[dict[Head, Change]]
+    random_model: Transformer, examples: Examples, several: list[dict[Head, Pattern]]
 ) -> None:
     ablations = [Ablation.of(each) for each in several]
     expected = torch.stack([slow_losses(random_model, examples, a) for a in ablations])

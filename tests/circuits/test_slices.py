@@ -22,13 +22,12 @@ from hopscope.circuits import (
     budget,
     examples_of,
 )
-from hopscope.circuits.ablation import Carried
 from hopscope.circuits.adapters import TransformerAdapter
 from hopscope.circuits.circuit_patching import mean_ablate
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.own_task import plain_losses
 from hopscope.circuits.patching import pairs_of, patched
-from hopscope.circuits.pattern import AS_IN_MODEL
+from hopscope.circuits.pattern import AS_IN_MODEL, MEAN, RESAMPLE
 from hopscope.circuits.scores import Runs
 from hopscope.circuits.walk import Sliced
 from hopscope.configs import MQAR, Model
@@ -135,7 +134,7 @@ def test_large_ablations_run_on_slices_of_the_examples(
         Model(layers=3, heads=2, d_model=16, init="fan-in"), TASK.interface(), 0
     )
     whole, sliced = Attending(model), Attending(model)
-    changes: list[Pattern | Carried] = [Pattern(), Carried("mean"), Carried("resample")]
+    changes = [Pattern(), Pattern(rest=MEAN), Pattern(rest=RESAMPLE)]
     ablations = [
         Ablation(),
         *(Ablation.of({(layer, 1): its}) for layer in range(3) for its in changes),

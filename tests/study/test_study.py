@@ -11,7 +11,6 @@ from hopscope.circuits import (
     Ablation,
     Ablator,
     CallbackModel,
-    Carried,
     Circuit,
     Examples,
     Pattern,
@@ -19,6 +18,7 @@ from hopscope.circuits import (
     discover,
     examples_of,
 )
+from hopscope.circuits.pattern import MEAN
 from hopscope.circuits.tracking import model_of
 from hopscope.configs import Experiment, Model, NgramExperiment, Retrieval, Training
 from hopscope.errors import CircuitError, ConfigError, RunReadOnly
@@ -86,7 +86,7 @@ def test_any_model_and_task_are_studied_alike(two_hops: Planted) -> None:
     ablator = Ablator(two_hops.model, examples)
     one = study.ablate("1.0", "2.0=mean", examples=12)
     wanted = ablator.losses(
-        [Ablation(), Ablation.of({(1, 0): Pattern(), (2, 0): Carried("mean")})]
+        [Ablation(), Ablation.of({(1, 0): Pattern(), (2, 0): Pattern(rest=MEAN)})]
     ).mean(1)
     assert one.model == pytest.approx(wanted[0].tolist())
     assert one.rows[0].losses == pytest.approx(wanted[1].tolist())
