@@ -17,6 +17,7 @@ page a change is written:
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,7 @@ class Ablation:
 
     def resting(self, rest: Target) -> "Ablation":
         """The same with this rest for all changed heads."""
-        return self._with({head: replace(its, rest=rest) for head, its in self.changes})
+        return self._with({head: _resting(its, rest) for head, its in self.changes})
 
     @property
     def carries(self) -> bool:
@@ -124,6 +125,12 @@ def replacement(instead: Target, usual: "Tensor") -> "Tensor":
     head brings in all of them.
     """
     return usual.mean(0, keepdim=True) if instead == MEAN else usual.roll(1, 0)
+
+
+@lru_cache(maxsize=4096)
+def _resting(pattern: Pattern, rest: Target) -> Pattern:
+    """The pattern with another rest. A search asks for the same ones again and again."""
+    return replace(pattern, rest=rest)
 
 
 def _is_head(given: object) -> bool:

@@ -226,6 +226,9 @@ class Losses(Config):
     """Everything ablated (in a language model all rows come from another question)."""
     chance: float
     """The loss of an answer that ignores how the facts connect."""
+    known_ablated: float | None = None
+    """How far answers are known with everything ablated: 1 - loss / chance (beyond the interval, 0
+    for answers above chance), mean over the answers of an example. None if it was not measured."""
 
     def mean(self, which: Literal["model", "prescribed", "computed", "ablated"]) -> float:
         """The mean loss over hops; NaN if it was not measured."""

@@ -2,16 +2,18 @@
 model loses without single heads.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Sequence
 
-from hopscope.circuits.ablation import Ablation, Row
+import numpy as np
+
+from hopscope import intervals
+from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.components import Component, ComponentKind, Estimate, HeadAlone, Losses
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.holding import with_holds
-from hopscope.circuits.pattern import UNTOUCHED, Head, Pattern, Target
-from hopscope.circuits.search import Search, rows_by_step
+from hopscope.circuits.pattern import Head, Target
+from hopscope.circuits.search import Apart, Search, apart_of, rows_by_step
 from hopscope.facts import Role
 
 
@@ -20,7 +22,8 @@ class _Measured:
 
     def __init__(self, search: Search, fresh: Examples, states: Sequence[Ablation]) -> None:
         every = [*dict.fromkeys([Ablation(), search.nothing, *states])]
-        losses = Ablator(search.sketch.adapter, fresh).losses(every, search.progress)
+        self.ablator = Ablator(search.sketch.adapter, fresh)
+        losses = self.ablator.losses(every, search.progress)
         self._losses = dict(zip(every, losses.double().cpu().numpy(), strict=True))
         self._gap = (self._losses[search.nothing] - self._losses[Ablation()]).mean(-1)
 
@@ -45,7 +48,7 @@ def measure_components(
     left_out = _left_out(search, components)
     states = [state for its in (circuit, *without) for state in (its, its.computed)]
     states += [search.without[head] for head in left_out]
-    apart = [_apart(search, each) for each in components]
+    apart = [apart_of(search, each.rows) for each in components]
     states += [state for heads in apart for _, *its in heads for state in its]
     measured = _Measured(search, fresh, states)
     found = []
@@ -70,9 +73,21 @@ def measure_components(
             computed=measured.mean(circuit.computed),
             ablated=measured.mean(search.nothing),
             chance=fresh.chance,
+            known_ablated=known_ablated(measured.ablator, search.nothing),
         ),
         tuple(HeadAlone(head=head, lost=lost) for head, lost in alone if lost),
     )
+
+
+def known_ablated(ablator: Ablator, nothing: Ablation) -> float:
+    """How far answers are known with everything ablated (`Losses.known_ablated`)."""
+    examples, hops = ablator.examples, ablator.losses([nothing]).shape[-1]
+    losses = ablator.by_answer(nothing).double().cpu().numpy()
+    chances = np.array(examples.chances or [examples.chance])
+    if len(chances) < hops:  # only the mean over hops is known
+        losses = losses.mean(-1, keepdims=True)
+    high = np.array([intervals.mean(its, losses.shape[1])[1] for its in losses.T])
+    return float(np.maximum(0, 1 - high / chances).mean())
 
 
 def _kind(lost: Estimate, lost_computed: Estimate, needed: float) -> ComponentKind:
@@ -92,42 +107,7 @@ def _left_out(search: Search, components: Sequence[Component]) -> list[Head]:
     return [head for head, loss in zip(others, each, strict=True) if loss > least]
 
 
-class _Apart(NamedTuple):
-    """The model without some rows of a component that several heads share."""
-
-    head: Head
-    without: Ablation
-    """The rows of this head are ablated."""
-    only: Ablation
-    """The rows of the other heads are ablated."""
-    none: Ablation
-    """All rows of the component are ablated."""
-
-
-def _apart(search: Search, component: Component) -> list[_Apart]:
-    """For each head that shares a component, the model without some of its rows."""
-    rows = component.rows
-
-    def without(rows: Iterable[Row]) -> Ablation:
-        changes: dict[Head, Pattern] = {}
-        for head, role in rows:
-            rest = search.nothing.target((head, role))
-            changes[head] = changes.get(head, UNTOUCHED).with_target(role, rest)
-        return Ablation.of(changes)
-
-    return [
-        _Apart(
-            head,
-            without(row for row in rows if row[0] == head),
-            without(row for row in rows if row[0] != head),
-            without(rows),
-        )
-        for head in component.at
-        if len(component.heads) > 1
-    ]
-
-
-def _sharing(measured: _Measured, heads: Sequence[_Apart]) -> tuple[HeadAlone, ...]:
+def _sharing(measured: _Measured, heads: Sequence[Apart]) -> tuple[HeadAlone, ...]:
     """What the model loses without each head of a component, and gains with it alone."""
     found = []
     for each in heads:
