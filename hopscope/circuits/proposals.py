@@ -8,6 +8,10 @@ positions from which it can be seen, and it must be noticed from most of them: i
 one place, whose role and chain differ between examples, no source describes its rows. The next best
 source is used where the best leads nowhere. If different sources are best under different
 conditions, the target has these conditions.
+
+In a mixture, a source also counts by what it brings: its attention times the length of its value,
+as a share of the sum over all positions. So a head that leaves most attention at a place that
+brings nothing (a sink) still gets a name for where it looks with the rest.
 """
 
 import warnings
@@ -22,8 +26,8 @@ from torch import Tensor
 from hopscope.circuits.ablation import Row
 from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.attention import patterns
-from hopscope.circuits.components import MOST_ROWS
-from hopscope.circuits.engine import Adapter
+from hopscope.circuits.components import LEAST_GAP, MOST_ROWS
+from hopscope.circuits.engine import Adapter, Brought, Heads, Weights, streams
 from hopscope.circuits.examples import AND, LEADS, SELDOM, Examples
 from hopscope.circuits.pattern import Source, Target
 from hopscope.circuits.prescriber import Prescriber, Spots, prescriber_of
@@ -43,6 +47,8 @@ class Looks:
 
     sources: Sequence[Source]
     rows: Float[Tensor, "spot head seq"]
+    brings: Float[Tensor, "spot head seq"]
+    """What each position brings, as a share of the sum over all positions."""
     masks: Bool[Tensor, "source spot seq"]
     """True at the positions of each source."""
     even: Float[Tensor, "spot"]
@@ -50,14 +56,19 @@ class Looks:
     gets: Float[Tensor, "source spot head"]
     """The attention of each head to each source; to a role of all chains, as much of it as is even:
     what the less attended of the own chain and the others gets, for each position."""
+    brought: Float[Tensor, "source spot head"]
+    """The same of what the positions bring."""
     there: Bool[Tensor, "source spot"]
     """True if the source can be seen from the spot."""
 
-    def gains(self, head: int, here: Bool[Tensor, "spot"]) -> Float[Tensor, "source"]:
-        """The attention to each source minus an even share, averaged over the spots in `here` from
-        which it can be seen.
+    def gains(
+        self, head: int, here: Bool[Tensor, "spot"], *, brought: bool = False
+    ) -> Float[Tensor, "source"]:
+        """The attention to each source (or what it brings) minus an even share, averaged over the
+        spots in `here` from which it can be seen.
         """
-        return _mean(self.gets[..., head] - self.by_chance, self.there & here)
+        gets = self.brought if brought else self.gets
+        return _mean(gets[..., head] - self.by_chance, self.there & here)
 
     def noticed(
         self, head: int, here: Bool[Tensor, "spot"], least: float
@@ -74,14 +85,15 @@ class Looks:
     def left(
         self, head: int, number: int, here: Bool[Tensor, "spot"], free: Bool[Tensor, "spot seq"]
     ) -> tuple[float, float]:
-        """The attention to those positions of a source that are `free`: minus an even share, and in
-        total.
+        """What those positions of a source that are `free` get beyond an even share, of attention
+        or of what the head brings (the larger of both), and their attention.
         """
         mask = self.masks[number] & free
-        gets = (self.rows[:, head] * mask).sum(-1)
-        both = torch.stack((gets - mask.sum(-1) * self.even, gets))
-        beyond, share = _mean(both, mask.any(-1) & here).tolist()
-        return beyond, share
+        gets, brings = ((its[:, head] * mask).sum(-1) for its in (self.rows, self.brings))
+        even = mask.sum(-1) * self.even
+        several = torch.stack((gets - even, brings - even, gets))
+        beyond, more, share = _mean(several, mask.any(-1) & here).tolist()
+        return max(beyond, more), share
 
 
 def _mean(
@@ -104,18 +116,36 @@ def proposed_targets(
     examples = examples.part(slice(max(8, ENOUGH // examples.length)))
     every = prescriber_of(adapter, examples)
     found: dict[Row, list[Target]] = {}
-    for layer, pattern in enumerate(patterns(adapter, examples.inputs)):
+    for layer, (pattern, sizes) in enumerate(_layers(adapter, examples.inputs)):
         prescriber = every.of(layer)
         for role in examples.table:
             spots = prescriber.spots(role, examples.length)
             if not len(spots):
                 continue
-            looks = _looks(pattern, prescriber, spots, role)
+            looks = _looks(pattern, sizes, prescriber, spots, role)
             inside = _conditions(examples, conditions, spots)
             for head in range(adapter.heads):
                 if targets := _targets_of(looks, head, inside, least):
                     found[(layer, head), role] = targets
     return found
+
+
+def _layers(adapter: Adapter | CallbackModel, inputs: Tensor) -> Iterator[tuple[Weights, Weights]]:
+    """Every layer's attention, and what each position brings (for a CallbackModel: attention)."""
+    if isinstance(adapter, CallbackModel):
+        yield from ((its, its) for its in patterns(adapter, inputs))
+        return
+    seen: list[tuple[Weights, Weights]] = []
+
+    def attend(_: int, heads: Heads) -> Brought:
+        weights = heads.weights()
+        sizes = weights * heads.values.norm(dim=-1)[:, :, None]
+        seen.append((weights, sizes / sizes.sum(-1, keepdim=True).clamp_min(LEAST_GAP)))
+        return weights @ heads.values
+
+    with torch.no_grad():
+        for _ in streams(adapter, adapter.embed(inputs), attend):
+            yield seen.pop()
 
 
 def _conditions(
@@ -245,13 +275,14 @@ def _mixture(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> Target:
     rest of the attention is uniform.
     """
     free, parts, rest = torch.ones_like(looks.masks[0]), [], 1.0
-    worth = [n for n, gain in enumerate(looks.gains(head, here).tolist()) if gain >= MIXED]
+    gains = looks.gains(head, here).maximum(looks.gains(head, here, brought=True))
+    worth = [n for n, gain in enumerate(gains.tolist()) if gain >= MIXED]
     for _ in range(LONGEST):
         found = {n: looks.left(head, n, here, free) for n in worth}
         best = max(found, key=lambda n: found[n][0], default=None)
         if best is None or found[best][0] < MIXED:
             break
-        share = min(round(found[best][1], 1), rest)
+        share = min(max(round(found[best][1], 1), MIXED), rest)
         parts.append((looks.sources[best], share))
         rest = round(rest - share, 1)
         free = free & ~looks.masks[best]
@@ -260,21 +291,34 @@ def _mixture(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> Target:
 
 
 def _looks(
-    pattern: Float[Tensor, "batch head seq seq"], prescriber: Prescriber, spots: Spots, role: Role
+    pattern: Weights, sizes: Weights, prescriber: Prescriber, spots: Spots, role: Role
 ) -> Looks:
     sources = list(_sources(prescriber, role))
     masks = torch.stack([prescriber.leads(source, spots) for source in sources])
-    rows = pattern[spots.example, :, spots.row].float()
+    rows, brings = (its[spots.example, :, spots.row].float() for its in (pattern, sizes))
+    even = 1 / prescriber.seen[spots.row].sum(-1)
+    gets, brought = (_got(its, sources, masks) for its in (rows, brings))
+    return Looks(sources, rows, brings, masks, even, gets, brought, masks.any(-1))
+
+
+def _got(
+    rows: Float[Tensor, "spot head seq"],
+    sources: Sequence[Source],
+    masks: Bool[Tensor, "source spot seq"],
+) -> Float[Tensor, "source spot head"]:
+    """What each source gets in each row (see `Looks.gets`)."""
     gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
     many = masks.sum(-1)[..., None]
     for number, source in enumerate(sources):
         if source.where == "all":
             own = sources.index(Source("own", source.role))
-            rest = (gets[number] - gets[own]) / (many[number] - many[own]).clamp_min(1)
-            rest = torch.where(many[number] > many[own], rest, torch.inf)
-            gets[number] = many[number] * rest.minimum(gets[own] / many[own].clamp_min(1))
-    even = 1 / prescriber.seen[spots.row].sum(-1)
-    return Looks(sources, rows, masks, even, gets, masks.any(-1))
+            others = many[number] - many[own]
+            each = [
+                torch.where(count > 0, got / count.clamp_min(1), torch.inf)
+                for got, count in ((gets[own], many[own]), (gets[number] - gets[own], others))
+            ]
+            gets[number] = many[number] * each[0].minimum(each[1]).nan_to_num(posinf=0)
+    return gets
 
 
 def _sources(prescriber: Prescriber, destination: Role) -> Iterator[Source]:
