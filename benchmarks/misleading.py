@@ -224,18 +224,29 @@ def candidates(facts: int) -> HandWritten:
     return HandWritten(*both, answer=lambda r: 10 * torch.relu(r.a + facts * r.all - 1))
 
 
-def sink(share: float) -> HandWritten:
-    """The usual model, but this share of the look-up's attention is left: the start, which brings
-    nothing, gets the rest.
+def sink(share: float, speaks: bool = False) -> HandWritten:
+    """The usual model, but this share of the look-up's attention is left: the start gets the rest.
+    It brings nothing; or if it `speaks`, the model only answers with what it brings.
     """
     rest = 1 + math.log((1 - share) / share) / 30
     head = Head(
         lambda r: r.token + rest * constant(NOWHERE, r),
         with_sink(lambda r: r.before),
-        after_first,
+        (lambda r: r.token) if speaks else after_first,
         sharp=30,
     )
-    return HandWritten(PREVIOUS, {"a": head}, answer=lambda r: 10 / share * r.a)
+
+    def answer(r: Registers) -> Register:
+        heard = (r.a[..., START, None] > (1 - share) / 2).float() if speaks else 1
+        return 10 / share * r.a * heard
+
+    return HandWritten(PREVIOUS, {"a": head}, answer=answer)
+
+
+def beside_start(share: float) -> tuple[str, str]:
+    """The true circuit of a model with a sink, of which this share is left for the look-up."""
+    looks = f"{share:.2f} value 0 + {1 - share:.2f} start of all chains"
+    return LOOK_UPS[0], f"1.0 {looks} → query"
 
 
 def by_place() -> HandWritten:
@@ -455,6 +466,9 @@ CASES = (
     plain_case("ignored head", "1.0 and 1.1 attend alike; the output of 1.0 is ignored",
                HandWritten(PREVIOUS, {"ignored": LOOK_UP, "a": LOOK_UP}), plain,
                ("0.0 key 0 → value 0", "1.1 value 0 → query")),
+    plain_case("two ignored heads", "1.0, 1.1 and 1.2 attend alike; only the output of 1.2 is used",
+               HandWritten(PREVIOUS, {"b": LOOK_UP, "c": LOOK_UP, "a": LOOK_UP}), plain,
+               ("0.0 key 0 → value 0", "1.2 value 0 → query")),
     plain_case("backup by attention", "1.0 answers; 2.0 looks up only if 1.0 brings nothing",
                backup(), after_start, LOOK_UPS),
     Case("backup behind a gate", "1.0 answers; 2.0 looks up, but is only used without 1.0",
@@ -473,14 +487,21 @@ CASES = (
     Case("two ways", TURNED, two_ways(), partial(turned, share=0.4)),
     plain_case("two ways, condition named", TURNED, two_ways(),
                partial(turned, share=0.4, named=True),
-               ("0.0 previous → key 0, value 0", "0.1 start → query", "1.0 value 0 → query",
-                "1.1 key 0 if turned → query")),
+               # The first two lines are `previous`: in these examples both lead to one place.
+               ("0.0 value 0 if turned, else previous → key 0",
+                "0.0 previous if turned, else key 0 → value 0",
+                "0.1 start of all chains → query",
+                "1.0 start of all chains if turned, else value 0 → query",
+                "1.1 key 0 if turned, else start of all chains → query")),
     Case("two ways, loud head", f"{TURNED}; 1.2 removes a wrong answer of 40 nats",
          two_ways(loud=True), partial(turned, share=0.25)),
     # Answers to which embeddings or even attention contribute.
     *(Case(f"embedding answers {share:.0%}", "the embedding knows this share alone",
            HandWritten(*USUAL, answer=lambda r: 3 * same_number(r) + 6 * r.a),
            partial(known, share=share)) for share in (0.8, 0.97)),
+    Case("embedding answers 60%, sure", "it knows this share, and is as sure of the others",
+         HandWritten(*USUAL, answer=lambda r: 5 * same_number(r) + 10 * r.a),
+         partial(known, share=0.6)),
     Case("fourth answer known", "look-ups give three answers, the embedding the fourth",
          HandWritten(*USUAL, answer=fourth_same_number), fourth_known),
     Case("mark counted", "0.1 counts marks by even attention; the count moves the answer",
@@ -491,7 +512,10 @@ CASES = (
            (*LOOK_UPS, "0.1 value 0 of all chains → query"), choices=n) for n in (2, 3)),
     # Look-ups that are hard to recognise.
     *(plain_case(f"sink of {1 - share:.0%}", "usual, but 1.0 sends this share to an empty start",
-                 sink(share), after_start, LOOK_UPS) for share in (0.4, 0.1)),
+                 sink(share), after_start, beside_start(share)) for share in (0.4, 0.1)),
+    plain_case("sink that speaks", "as a sink of 60%, but without what it brings there is no answer",
+               sink(0.4, speaks=True), after_start,
+               (LOOK_UPS[0], "1.0 0.60 start of all chains + 0.40 value 0 → query")),
     *(plain_case(f"soft attention, {n}", "usual, but the logits of 1.0 are at most this",
                  HandWritten(PREVIOUS, {"a": replace(LOOK_UP, sharp=n)},
                              answer=lambda r: 12 * r.a), plain, LOOK_UPS) for n in (3, 2)),

@@ -16,13 +16,7 @@ from hopscope.circuits.attention import patterns
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Estimate, estimate_columns
 from hopscope.circuits.engine import Adapter, check_attention, check_finite
-from hopscope.circuits.examples import (
-    Examples,
-    Questions,
-    SplitLoss,
-    check_interval,
-    examples_of,
-)
+from hopscope.circuits.examples import Examples, Questions, check_interval, examples_of
 from hopscope.circuits.pattern import Head, Pattern
 from hopscope.circuits.prescriber import Prescriber, prescriber_of
 from hopscope.circuits.progress import Progress
@@ -85,19 +79,6 @@ class Ablator:
         losses = torch.stack([its.all for its in found])
         self._check_finite(ablations, losses)
         return losses
-
-    @torch.no_grad()
-    def by_answer(self, ablation: Ablation) -> Float[Tensor, "example answer"]:
-        """The losses of single answers under an ablation; those of hops, if the task's loss does
-        not tell answers apart.
-        """
-        terms = Gathered(len(self.examples))
-        for some, walk in zip(self._slices, self._terms, strict=True):
-            for _, its in walk([ablation], lambda: None):
-                terms.put(some, its)
-        if isinstance(self.examples.losses, SplitLoss):
-            return terms.all.flatten(1)
-        return self.examples.losses_from(terms.all)
 
     def _check_changes(self, ablations: Sequence[Ablation]) -> None:
         """Raise CircuitError for heads and roles that do not exist."""

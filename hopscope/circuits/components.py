@@ -227,8 +227,9 @@ class Losses(Config):
     chance: float
     """The loss of an answer that ignores how the facts connect."""
     known_ablated: float | None = None
-    """How far answers are known with everything ablated: 1 - loss / chance (beyond the interval, 0
-    for answers above chance), mean over the answers of an example. None if it was not measured."""
+    """The share of right answers with everything ablated, beyond chance: (right - chance) / (1 -
+    chance), with the lower end of the interval of `right`; for several answers their mean, in which
+    answers below chance count as 0. None if right answers are not given."""
 
     def mean(self, which: Literal["model", "prescribed", "computed", "ablated"]) -> float:
         """The mean loss over hops; NaN if it was not measured."""

@@ -4,15 +4,13 @@ model loses without single heads.
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from hopscope import intervals
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.components import Component, ComponentKind, Estimate, HeadAlone, Losses
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.holding import with_holds
 from hopscope.circuits.pattern import Head, Target
+from hopscope.circuits.scores import Runs
 from hopscope.circuits.search import Apart, Search, apart_of, rows_by_step
 from hopscope.facts import Role
 
@@ -22,8 +20,7 @@ class _Measured:
 
     def __init__(self, search: Search, fresh: Examples, states: Sequence[Ablation]) -> None:
         every = [*dict.fromkeys([Ablation(), search.nothing, *states])]
-        self.ablator = Ablator(search.sketch.adapter, fresh)
-        losses = self.ablator.losses(every, search.progress)
+        losses = Ablator(search.sketch.adapter, fresh).losses(every, search.progress)
         self._losses = dict(zip(every, losses.double().cpu().numpy(), strict=True))
         self._gap = (self._losses[search.nothing] - self._losses[Ablation()]).mean(-1)
 
@@ -73,21 +70,10 @@ def measure_components(
             computed=measured.mean(circuit.computed),
             ablated=measured.mean(search.nothing),
             chance=fresh.chance,
-            known_ablated=known_ablated(measured.ablator, search.nothing),
+            known_ablated=Runs(search.sketch.adapter, fresh).known(search.nothing),
         ),
         tuple(HeadAlone(head=head, lost=lost) for head, lost in alone if lost),
     )
-
-
-def known_ablated(ablator: Ablator, nothing: Ablation) -> float:
-    """How far answers are known with everything ablated (`Losses.known_ablated`)."""
-    examples, hops = ablator.examples, ablator.losses([nothing]).shape[-1]
-    losses = ablator.by_answer(nothing).double().cpu().numpy()
-    chances = np.array(examples.chances or [examples.chance])
-    if len(chances) < hops:  # only the mean over hops is known
-        losses = losses.mean(-1, keepdims=True)
-    high = np.array([intervals.mean(its, losses.shape[1])[1] for its in losses.T])
-    return float(np.maximum(0, 1 - high / chances).mean())
 
 
 def _kind(lost: Estimate, lost_computed: Estimate, needed: float) -> ComponentKind:

@@ -8,6 +8,7 @@ over examples, or by that in the previous example. All are measured on the same 
 This module shares no code with the walk of the search, so the scores also check its losses.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,6 +102,29 @@ class Runs:
             Measured(self._losses(terms.all), *self.agreement(first.all, second.all))
             for terms, first, second in found
         ]
+
+    @torch.no_grad()
+    def known(self, state: Ablation) -> float | None:
+        """The share of right answers in a state, beyond chance (`Losses.known_ablated`). Chance is
+        that of the task, or the share of answers that would be right in other examples.
+        """
+        examples = self.examples
+        if examples.targets is None or not examples.classes:
+            return None
+        found = torch.cat([
+            part.examples.answers_of(self._outputs(part, some, state, "even")).argmax(-1)
+            for some in self.chunks
+            for part in [prescriber_of(self.adapter, examples.part(some))]
+        ]).cpu()  # fmt: skip
+        targets = examples.targets.cpu()
+        most = 1 + int(max(found.max(), targets.max()))
+        elsewhere = [
+            torch.nn.functional.one_hot(its, most).double().mean(0) for its in (found, targets)
+        ]
+        by_luck = (elsewhere[0] * elsewhere[1]).sum(-1).clamp_min(math.exp(-examples.chance))
+        right = (found == targets).double().T.numpy()
+        low = torch.tensor([Estimate.of_shares(answer).low for answer in right])
+        return float(((low - by_luck) / (1 - by_luck)).clamp_min(0).mean())
 
     def _model(self, prescriber: Prescriber, some: slice) -> Tensor:
         """The model's own outputs for some examples at the read positions."""

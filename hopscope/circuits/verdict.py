@@ -97,8 +97,13 @@ def _attention_lacks(circuit: "Circuit") -> Iterator[str]:
             )
     if losses.known_ablated is not None and losses.known_ablated > 1 - enough:
         yield (
-            f"with everything ablated, answers have {losses.known_ablated:.0%} less loss than "
-            "chance, beyond the interval: a part of them needs none of these rows"
+            f"with everything ablated, {losses.known_ablated:.0%} of the answers are right beyond "
+            "chance: they need none of these rows"
+        )
+    elif circuit.found and losses.mean("ablated") < enough * losses.chance:
+        yield (
+            f"with everything ablated the loss is {losses.mean('ablated'):.3f}, below chance "
+            f"({losses.chance:.3f}): a part of the answers needs none of these rows"
         )
 
 
