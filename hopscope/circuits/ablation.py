@@ -143,7 +143,7 @@ WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
 CARRIED_WORDS = {"mean": MEAN, "resample": RESAMPLE}
 POSITION = "position"
 """The word for a row that takes the head's mean attention by position (from other examples)."""
-REPLACEMENTS = (*WORDS, *CARRIED_WORDS, POSITION)
+REPLACEMENTS = (*WORDS, POSITION, *CARRIED_WORDS)
 
 
 def changes_of(

@@ -25,7 +25,7 @@ CHANGES: list[Pattern] = [
     Pattern(((Role("query"), target("own", Role("value"))),)),
     Pattern(rest=MEAN),
     Pattern(rest=RESAMPLE),
-    Pattern(((Role("query"), MEAN), (Role("key", 1), RESAMPLE)), AS_IN_MODEL),
+    Pattern(((Role("query"), MEAN), (Role("key"), RESAMPLE)), AS_IN_MODEL),
 ]
 
 
