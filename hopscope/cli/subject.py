@@ -182,4 +182,4 @@ def _hf(folder: str) -> tuple[Any, int]:
 def _nanogpt(file: str) -> tuple[Any, int]:
     """Load a nanoGPT model; return it and the size of its vocabulary."""
     model = circuits.nanogpt(file)
-    return model, len(model.module.get_parameter("transformer/wte/weight"))
+    return model, len(model.module.get_parameter("transformer.wte.weight"))
