@@ -326,6 +326,8 @@ def test_a_checkpoint_of_nanogpt_is_looked_into(root: Path, said: Said) -> None:
     task = {"kind": "repeated-tokens", "length": 2, "filler": 2}
     (root / "task.json").write_text(json.dumps(task))
     assert "second" in said("attention", "nanogpt:ckpt.pt", "--task", "task.json")
+    with pytest.raises(ConfigError, match="repeated-token; expected repeated-tokens or a file"):
+        command(("attention", "nanogpt:ckpt.pt", "--task", "repeated-token"))
 
 
 def test_of_several_seeds_one_that_never_came_counts_as_late() -> None:
