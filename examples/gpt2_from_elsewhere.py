@@ -1,7 +1,7 @@
 """A GPT-2 of the transformers library, trained with a plain loop, then examined with hopscope.
 
 The training does not use hopscope: sequences are drawn with torch, and the task is implemented here
-again. Needs `pip install hopscope[bridges]`.
+again. Needs the extra `bridges`.
 """
 
 import sys

@@ -13,7 +13,7 @@ from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.saved import checked_circuit
 from hopscope.cli.flags import find_run
 from hopscope.configs import Experiment
-from hopscope.errors import CircuitError, ConfigError
+from hopscope.errors import CircuitError, ConfigError, RunDamaged
 from hopscope.extras import install_extra
 from hopscope.store import RunFolder, Store
 from hopscope.store.checkpoints import checkpoint_steps
@@ -50,8 +50,8 @@ class Subject:
             return self._from_elsewhere()
         if self.task is not None:
             raise ConfigError(
-                f"--task is for a model from elsewhere (hf:FOLDER, nanogpt:FILE); {self.name} has "
-                "the task that it was trained on"
+                f"--task is for a model from elsewhere (hf:FOLDER, nanogpt:FILE); {self.name} is "
+                "taken for a run, which has its own task"
             )
         folder, step = self._place()  # an unknown name fails before torch is imported
         from hopscope.training import Run
@@ -138,6 +138,10 @@ def read_task(text: str, vocabulary: int) -> Any:
     if text != REPEATED:
         try:
             fields = json.loads(read_bytes(Path(text)))
+        except RunDamaged:
+            raise ConfigError(
+                f"--task is {text}; expected {REPEATED} or a file of JSON, and there is none"
+            ) from None
         except ValueError as error:
             raise ConfigError(f"--task is {text}, which is not JSON ({error})") from None
     if not isinstance(fields, dict) or "kind" not in fields:
@@ -182,4 +186,4 @@ def _hf(folder: str) -> tuple[Any, int]:
 def _nanogpt(file: str) -> tuple[Any, int]:
     """Load a nanoGPT model; return it and the size of its vocabulary."""
     model = circuits.nanogpt(file)
-    return model, len(model.module.get_parameter("transformer/wte/weight"))
+    return model, len(model.module.get_parameter("transformer.wte.weight"))

@@ -63,7 +63,7 @@ def _obstacle(longer: Experiment, shorter: Experiment, reached: int) -> str | No
     for name in sorted({*before, *after} - MAY_DIFFER):
         old, new = before.get(name), after.get(name)
         if old != new:
-            return f"is another training: its {name} is {old}, expected {new}"
+            return f"is another training: {name} = {old}, expected {new}"
     if not 0 < reached < longer.steps:
         return (
             f"is at step {reached:,}; expected 1 to {longer.steps - 1:,}, fewer than the new steps"

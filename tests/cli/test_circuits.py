@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import nano
 import pytest
 import safetensors.torch
 import torch
@@ -318,6 +319,15 @@ def test_a_model_from_elsewhere_is_looked_into(root: Path, said: Said) -> None:
         weights.write_bytes(cut)
         with pytest.raises(CircuitError, match=line):
             command(("attention", *words))
+
+
+def test_a_checkpoint_of_nanogpt_is_looked_into(root: Path, said: Said) -> None:
+    torch.save(nano.saved(nano.made(bias=True)), "ckpt.pt")
+    task = {"kind": "repeated-tokens", "length": 2, "filler": 2}
+    (root / "task.json").write_text(json.dumps(task))
+    assert "second" in said("attention", "nanogpt:ckpt.pt", "--task", "task.json")
+    with pytest.raises(ConfigError, match="repeated-token; expected repeated-tokens or a file"):
+        command(("attention", "nanogpt:ckpt.pt", "--task", "repeated-token"))
 
 
 def test_of_several_seeds_one_that_never_came_counts_as_late() -> None:

@@ -41,7 +41,7 @@ def test_a_prolonged_run_is_one_trained_in_one_go(
 
 
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({}, {"lr": 0.5}, r"is another training: its training\.lr is .*, expected 0\.5"),
+    ({}, {"lr": 0.5}, r"is another training: training\.lr = .*, expected 0\.5"),
     ({"schedule": "cosine"}, {}, r"its training\.schedule is cosine"),
     ({}, {"steps": 12}, r"is at step 12; expected 1 to 11, fewer than the new steps"),
     ({}, {"checkpoint_every": 3}, "no checkpoint of step 3, .* own training.checkpoint"),
