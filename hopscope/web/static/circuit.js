@@ -11,7 +11,7 @@ import { arrows, everyHead, ghostOf, headName, loose, lostOf, strong } from "./p
 import { headLit, pathLit } from "./pointed.js";
 import { bent, colourBy, nodes } from "./strokes.js";
 import { boxes, discs, drawnPaths } from "./tags.js";
-import { chainOrder, digits, number, shortRole, symbolName, whole } from "./words.js";
+import { chainOrder, digits, lastAlone, number, shortRole, symbolName, whole } from "./words.js";
 
 const SIDE = 132;
 const EDGE = 40;
@@ -279,7 +279,13 @@ function key(state, symbols) {
       ? h("span", {}, `layers needed: ${state.about.theory.layers}, here: ${state.about.model.layers}`)
       : null,
     losses
-      ? h("span", {}, `on fresh examples: loss ${mean(losses.model)} of the model, ${mean(losses.prescribed)} of the circuit`)
+      ? h(
+          "span",
+          {},
+          `on fresh examples${lastAlone(state.about)}: loss ${mean(losses.model)} of the model, ` +
+            `${mean(losses.prescribed)} of the circuit with prescribed attention` +
+            (losses.computed ? `, ${mean(losses.computed)} with computed attention` : ""),
+        )
       : null,
   );
 }

@@ -9,9 +9,10 @@ import { Pane } from "./pane.js";
 import { arrows, headName } from "./paths.js";
 import { pathLit } from "./pointed.js";
 import { drag } from "./slider.js";
+import { EXAMPLES } from "./live.js";
 import { nearest } from "./state.js";
 import { pathColour } from "./strokes.js";
-import { counted, digits, number, shortRole, waiting, whole } from "./words.js";
+import { counted, digits, lastAlone, number, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
 const WINDOW = 25; // training losses are means of so many
@@ -91,7 +92,7 @@ function build(pane, state, place) {
   pane.legends = pane.drawn.map((all) => legendOf(all, state));
   const lines = [
     upper.series.some((its) => its.thin) ? "faint: training losses" : "",
-    state.overTime?.length ? "broad: with what is switched off" : "",
+    state.overTime?.length ? `broad: with what is switched off, on ${EXAMPLES} fresh examples${lastAlone(state.about)}` : "",
     lower && !state.values ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
   // Outside of the SVG, so that moving it redraws nothing.
