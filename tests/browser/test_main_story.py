@@ -8,7 +8,7 @@ import pytest
 from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
 from hopscope.circuits.ablation import changes_of
 from hopscope.study import load
-from tests.browser.lookers import asked, measured, opened, pressed, ready, until
+from tests.browser.lookers import asked, at, measured, opened, pressed, ready, until
 
 ARROW = '.tag[data-path="1.3 value 1 → value 0"]'
 
@@ -162,7 +162,11 @@ def test_numbers_say_of_what_they_are(page: Any, explorer: str) -> None:
     assert page.inner_text(".large figcaption") == "in this example, with what is off"
     circuits = "0.0189 of the circuit with prescribed attention, 0.0548 with computed attention"
     assert page.inner_text(".key-line").endswith(circuits)
+    assert "grey: x₀ or weak" in page.inner_text(".key-line")
     for cut in ("header .about", ".time .hint p"):
         assert page.get_attribute(cut, "title") == page.inner_text(cut)
     page.hover('.tag[data-path="1.3 value 1 → value 0"]')
     assert "attention here, with nothing off" in page.inner_text(".tip")
+    at(page, "/run/gallery-demo?colour=emerged")
+    assert page.inner_text(".key-line span:has(> .moments)").split() == ["step", "369", "628"]
+    assert "dashed: routes later heads · grey: never emerged" in page.inner_text(".key-line")

@@ -255,7 +255,9 @@ function ofSquares(state) {
 function key(state, symbols) {
   const losses = state.about.circuit?.losses;
   const by = colourBy(state);
-  const name = by === "emerged" ? " · colour: when it emerged" : " · dashed: routes later heads · grey: weak";
+  const grey = { emerged: "never emerged", moves: `${symbolName(symbols[0] ?? "")} or weak`, kind: "weak" }[by];
+  const name = `${by === "emerged" ? " · colour: when it emerged" : ""} · dashed: routes later heads · grey: ${grey}`;
+  const moments = Object.values(state.about.emerged ?? {}).filter((step) => step !== null);
   const mean = (its) => number(its.reduce((a, b) => a + b, 0) / its.length);
   return h(
     "div",
@@ -267,7 +269,9 @@ function key(state, symbols) {
         h("span", {}, h("i", { style: { "--its": ofSymbol(symbols, its) } }), symbolName(its)),
       ),
     ),
-    by === "emerged" ? h("span", { class: "moments" }) : null,
+    by === "emerged" && moments.length
+      ? h("span", {}, `step ${whole(Math.min(...moments))} `, h("span", { class: "moments" }), ` ${whole(Math.max(...moments))}`)
+      : null,
     h(
       "span",
       {},

@@ -91,7 +91,7 @@ function build(pane, state, place) {
   pane.drawn = [upper.series, lower?.series ?? []];
   pane.legends = pane.drawn.map((all) => legendOf(all, state));
   const lines = [
-    upper.series.some((its) => its.thin) ? "faint: training losses" : "",
+    upper.series.some((its) => its.thin) ? "faint: training losses, smoothed" : "",
     state.overTime?.length ? `broad: with what is switched off, on ${EXAMPLES} fresh examples${lastAlone(state.about)}` : "",
     lower && !state.values ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
