@@ -203,13 +203,14 @@ function smoothed(values) {
   return found;
 }
 
-/** Show the values at the step under the pointer (null: at the current step). */
+/** Show the values near the step under the pointer (null: at the current step). */
 function point(pane, state, step) {
   const { unit = "step" } = state.about;
   const at = step ?? state.steps[state.at];
   pane.pointer.hidden = step === null;
   stand(pane, pane.pointer, at);
-  write(pane.where, `at ${unit} ${whole(at)}`);
+  // Values are those of the nearest step at which each curve was measured.
+  write(pane.where, `${step === null ? "at" : "near"} ${unit} ${whole(at)}`);
   for (const each of pane.legends) each.show(at);
 }
 
