@@ -60,6 +60,7 @@ def task_of(task: Task) -> dict[str, Any]:
         "asked": list(asked),
         "chance": list(task.chances()),
         "chance_examined": list(task.chances(task.labelled_positions())),
+        "labelled": task.labelled_positions(),
         "graph": None if graph is None else [str(fact) for fact in graph.facts],
         "symbols": list(task.symbol_names()),
         "drawn": VIEWABLE,

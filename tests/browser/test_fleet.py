@@ -46,6 +46,8 @@ def test_it_is_asked_again_when_the_run_has_learned(
 def test_the_chosen_path_is_in_the_address(page: Any, fleet: tuple[str, Path]) -> None:
     opened(page, fleet[0], f"/run/{ID}")
     page.wait_for_selector(MAPS)
+    assert "at the last checkpoint" in page.inner_text(".fleet .hint")
+    page.wait_for_selector(".runs small:text(' of seed 4 · ')")  # the loss is not that of all
     page.select_option(PATH, "key 0 → value 0")
     assert asked(page) == {"path": "key 0 → value 0"}
     page.reload()

@@ -1,8 +1,12 @@
 """The bars show losses of the step and switches that are looked at, or say of which else."""
 
+from pathlib import Path
 from typing import Any
 
-from tests.browser.lookers import at, held, measured, opened, table_of, until
+from hopscope.configs import Experiment, KHop, Model, Training
+from hopscope.runs import train
+from hopscope.store import Store
+from tests.browser.lookers import at, held, measured, opened, served, table_of, until
 
 
 def test_what_is_written_down_is_of_what_is_looked_at(
@@ -35,3 +39,18 @@ def test_what_is_written_down_is_of_what_is_looked_at(
     page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
     assert len(measured(page)) == 2
     assert not page.is_visible(".error")
+
+
+def test_the_page_says_of_which_positions_losses_are(page: Any, tmp_path: Path) -> None:
+    """Training asks a k-hop model at every position, a circuit is examined at the last one: the
+    losses of the same model differ.
+    """
+    training = Training(steps=2, batch=4, examples=8, validation_examples=4, precision="float32")
+    recipe = Experiment(task=KHop(length=10), model=Model(d_model=16), training=training)
+    train(recipe, Store(tmp_path))
+    with served(tmp_path) as address:
+        run = f"/run/{recipe.run_name().rpartition('-')[2]}"
+        opened(page, address, run)
+        assert page.inner_text(".losses .hint") == "validation, all positions, step 2"
+        at(page, f"{run}?off=0.0")
+        assert page.inner_text(".losses .hint") == "1,024 fresh examples, last position alone"

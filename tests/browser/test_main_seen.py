@@ -249,7 +249,7 @@ SHORT = """() => [...document.querySelectorAll("LINES")].filter((each) =>
 ).map((each) => each.outerHTML)""".replace("LINES", LINES)
 
 
-@pytest.mark.parametrize("width", [390, 1000, 1400])
+@pytest.mark.parametrize("width", [390, 1000, 1280, 1400])
 def test_letters_twice_as_large_are_not_cut(page: Any, explorer: str, width: int) -> None:
     """By the browser's settings for text alone, as opposed to its zoom. On a narrow page lines
     wrap, and rows of tokens are of one length.

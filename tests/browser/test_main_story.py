@@ -8,7 +8,7 @@ import pytest
 from hopscope.circuits import Ablation, Ablator, adapter_of, examples_of
 from hopscope.circuits.ablation import changes_of
 from hopscope.study import load
-from tests.browser.lookers import asked, measured, opened, pressed, ready, until
+from tests.browser.lookers import asked, at, measured, opened, pressed, ready, until
 
 ARROW = '.tag[data-path="1.3 value 1 → value 0"]'
 
@@ -149,3 +149,24 @@ def test_scrubbing_asks_for_nothing_until_one_rests(demo: Any, requests: list[st
     ready(demo)
     assert demo.locator(".scene [role='button']").count() > 12
     assert not demo.locator(".scene [role='button']:not([aria-label])").count()
+
+
+def test_numbers_say_of_what_they_are(page: Any, explorer: str) -> None:
+    """Maps are of the model with nothing off, though the example is of the changed one."""
+    opened(page, explorer, "/run/gallery-demo?off=2.0:query&head=1.1&kind=others")
+    label = page.get_attribute('.map[data-head="2.0"]', "aria-label")
+    assert label.startswith("Head 2.0, in the circuit, switched off at query: ")
+    readout = page.inner_text(".large .readout")
+    assert " of other chains: " in readout
+    assert readout.endswith(", with nothing off")
+    assert page.inner_text(".large figcaption") == "in this example, with what is off"
+    circuits = "0.0189 of the circuit with prescribed attention, 0.0548 with computed attention"
+    assert page.inner_text(".key-line").endswith(circuits)
+    assert "grey: x₀ or weak" in page.inner_text(".key-line")
+    for cut in ("header .about", ".time .hint p"):
+        assert page.get_attribute(cut, "title") == page.inner_text(cut)
+    page.hover('.tag[data-path="1.3 value 1 → value 0"]')
+    assert "attention here, with nothing off" in page.inner_text(".tip")
+    at(page, "/run/gallery-demo?colour=emerged")
+    assert page.inner_text(".key-line span:has(> .moments)").split() == ["step", "369", "628"]
+    assert "dashed: routes later heads · grey: never emerged" in page.inner_text(".key-line")

@@ -92,3 +92,19 @@ def test_a_head_then_its_arrow_then_the_head(page: Any, explorer: str) -> None:
     assert asked(page)["ex"] == "3"
     page.go_back()
     assert asked(page)["ex"] == "2"
+
+
+REPLACED = """async () => {
+  const { State } = await import("/state.js");
+  const state = new State();
+  state.set({ steps: [0, 150], answer: { of: "" } }, "none");
+  state.answer.of = state.which;
+  const before = state.fits;
+  state.set({ steps: [0, 200] }, "none");
+  return [before, state.fits];
+}"""
+"""A run that was stopped at step 150 goes on: that checkpoint is gone."""
+
+
+def test_losses_of_a_checkpoint_that_is_gone_are_not_those_of_the_next(blank: Any) -> None:
+    assert blank.evaluate(REPLACED) == [True, False]

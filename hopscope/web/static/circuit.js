@@ -11,7 +11,7 @@ import { arrows, everyHead, ghostOf, headName, loose, lostOf, strong } from "./p
 import { headLit, pathLit } from "./pointed.js";
 import { bent, colourBy, nodes } from "./strokes.js";
 import { boxes, discs, drawnPaths } from "./tags.js";
-import { chainOrder, digits, number, shortRole, symbolName, whole } from "./words.js";
+import { chainOrder, digits, lastAlone, number, shortRole, symbolName, whole } from "./words.js";
 
 const SIDE = 132;
 const EDGE = 40;
@@ -255,7 +255,9 @@ function ofSquares(state) {
 function key(state, symbols) {
   const losses = state.about.circuit?.losses;
   const by = colourBy(state);
-  const name = by === "emerged" ? " · colour: when it emerged" : " · dashed: routes later heads · grey: weak";
+  const grey = { emerged: "never emerged", moves: `${symbolName(symbols[0] ?? "")} or weak`, kind: "weak" }[by];
+  const name = `${by === "emerged" ? " · colour: when it emerged" : ""} · dashed: routes later heads · grey: ${grey}`;
+  const moments = Object.values(state.about.emerged ?? {}).filter((step) => step !== null);
   const mean = (its) => number(its.reduce((a, b) => a + b, 0) / its.length);
   return h(
     "div",
@@ -267,7 +269,9 @@ function key(state, symbols) {
         h("span", {}, h("i", { style: { "--its": ofSymbol(symbols, its) } }), symbolName(its)),
       ),
     ),
-    by === "emerged" ? h("span", { class: "moments" }) : null,
+    by === "emerged" && moments.length
+      ? h("span", {}, `step ${whole(Math.min(...moments))} `, h("span", { class: "moments" }), ` ${whole(Math.max(...moments))}`)
+      : null,
     h(
       "span",
       {},
@@ -279,7 +283,13 @@ function key(state, symbols) {
       ? h("span", {}, `layers needed: ${state.about.theory.layers}, here: ${state.about.model.layers}`)
       : null,
     losses
-      ? h("span", {}, `on fresh examples: loss ${mean(losses.model)} of the model, ${mean(losses.prescribed)} of the circuit`)
+      ? h(
+          "span",
+          {},
+          `on fresh examples${lastAlone(state.about)}: loss ${mean(losses.model)} of the model, ` +
+            `${mean(losses.prescribed)} of the circuit with prescribed attention` +
+            (losses.computed ? `, ${mean(losses.computed)} with computed attention` : ""),
+        )
       : null,
   );
 }

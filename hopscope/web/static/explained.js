@@ -24,7 +24,8 @@ export const MEANING = {
     "from one role to another: the wider, the more the circuit loses without it, " +
     "if its heads compute their attention (dashed: it routes later heads). Squares say which symbols can be " +
     "read at a place by a linear map: the fuller, the more. Click an arrow or a circle to switch it off: " +
-    "then squares show the changed model, by the maps that were fitted on the unchanged one. In a run " +
+    "then squares show the changed model, by the maps that were fitted on the unchanged one. ± is a 95 % " +
+    "interval over examples; 100 % are the gap between the model and the model with everything ablated. In a run " +
     "with several checkpoints the maps are fitted on 256 examples; `hopscope probe` takes 1,024.",
   heads:
     "The attention of every head, averaged over 256 fresh examples: rows are roles that attend, columns are roles " +
@@ -32,7 +33,8 @@ export const MEANING = {
   losses:
     "The loss of each hop; dots mark the loss at chance. Above stands on which examples: the validation " +
     "examples of its training, or fresh ones once something is off, so the same model differs a little. Then " +
-    "a notch shows the model with nothing off. Below: what it answers to the example above.",
+    "a notch shows the model with nothing off, and ± the 95 % interval over examples. Below: what it " +
+    "answers to the example above.",
   time:
     "The losses of each hop on the validation examples, and the attention along each arrow, averaged over " +
     "256 fresh examples, at every checkpoint of the training. `hopscope emergence` takes 32 others by default: " +

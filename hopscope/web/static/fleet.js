@@ -72,7 +72,7 @@ function show(pane, state, place) {
     roles.filter((source) => source !== destination).map((source) => `${source} → ${destination}`),
   );
   pane.hint(
-    `attention along one path, layers upward, heads across; the same recipe from ${seeds.length} seeds`,
+    `attention along one path at the last checkpoint, layers upward, heads across; the same recipe from ${seeds.length} seeds`,
   );
   fill(
     pane.tools,

@@ -102,24 +102,28 @@ function cell(state, item, used) {
     show(its, order) {
       const matrix = its.maps.matrix(its.kind, its.at, item, order);
       draw(canvas, matrix, order.length, order.length);
-      const off = its.off.some((one) => one.layer === layer && one.head === head);
+      const off = its.isOff(layer, head);
       element.classList.toggle("off", off);
-      const where = `${used.has(name) ? ", in the circuit" : ""}${off ? ", switched off" : ""}`;
+      const rows = its.off.flatMap((one) => (headName(one) === name ? one.destination : []));
+      const gone = off ? ", switched off" : rows.length ? `, switched off at ${rows.join(", ")}` : "";
+      const where = `${used.has(name) ? ", in the circuit" : ""}${gone}`;
       mark(element, {
         "aria-pressed": headName(chosen(its)) === name,
-        "aria-label": `Head ${name}${where}: ${strongest(matrix, order)}`,
+        "aria-label": `Head ${name}${where}: ${strongest(matrix, order, its.kind)}`,
       });
     },
   };
 }
 
-function strongest(matrix, order) {
+const whose = (kind) => (kind === "others" ? " of other chains" : "");
+
+function strongest(matrix, order, kind) {
   let best = 0;
   matrix.forEach((share, n) => {
     if (share > matrix[best]) best = n;
   });
   const [destination, source] = [order[Math.floor(best / order.length)], order[best % order.length]];
-  return `${destination} attends most to ${source}: ${number(matrix[best])}`;
+  return `${destination} attends most to ${source}${whose(kind)}: ${number(matrix[best])}`;
 }
 
 /** One large map with named axes; the cell under the pointer is highlighted in the example. */
@@ -130,15 +134,16 @@ function enlarged(state, place) {
   const said = h("p", { class: "readout" });
   const title = h("h3", {});
   const tokens = h("canvas", { class: "heat tokens" });
+  const caption = h("figcaption", {});
   const off = button("", () => state.toggle(chosen(state)), { class: "plain" });
   const spotAt = ([row, column]) => ({ destination: order[row], source: order[column] });
   onCell(canvas, () => n, (at) => state.set({ spot: at && spotAt(at) }, "none"));
   const size = () => state.example?.json.tokens.length ?? 0;
   onCell(tokens, size, (pair) => state.set({ pair }, "none"));
+  const usual = () => (state.off.length ? ", with nothing off" : "");
   const told = ({ destination, source }) => {
-    const whose = state.kind === "others" ? " of other chains" : "";
     const share = state.maps.of(state.at, { ...chosen(state), destination, source }, state.kind);
-    return `${destination} attends to ${source}${whose}: ${number(share)}`;
+    return `${destination} attends to ${source}${whose(state.kind)}: ${number(share)}${usual()}`;
   };
   const named = (axis) => h("div", { class: axis }, order.map((role) => h("span", { title: role }, shortRole(role))));
   const grid = h("div", { class: "axes", tabindex: "0", role: "group", style: { "--roles": n } });
@@ -164,7 +169,7 @@ function enlarged(state, place) {
     place,
     h("div", { class: "top" }, title, off),
     said,
-    h("div", { class: "pair" }, grid, h("figure", {}, tokens, h("figcaption", {}, "in this example"))),
+    h("div", { class: "pair" }, grid, h("figure", {}, tokens, caption)),
   );
   const names = [...grid.querySelectorAll(".rows span, .columns span")];
   return {
@@ -203,15 +208,16 @@ function enlarged(state, place) {
         );
         const most = Math.max(itself, previous);
         const where = itself > previous ? "itself" : "the position before";
-        const told = strongest(matrix, order);
+        const told = strongest(matrix, order, state.kind);
         const beside = most > 0.5 && !told.startsWith(`${role} attends most to ${role}:`) ? `; ${role} gives ${number(most)} to ${where}` : "";
-        write(said, told + beside);
+        write(said, told + beside + usual());
       }
       const found = state.example?.attention;
       tokens.parentElement.hidden = !found;
       if (found) {
         const { size, shares } = headOf(found, head);
         draw(tokens, shares, size, size);
+        write(caption, `in this example${state.example.json.changes ? ", with what is off" : ""}`);
       }
     },
   };

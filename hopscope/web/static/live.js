@@ -9,6 +9,8 @@ import { isRefusal } from "./source.js";
 import { OF_MODEL } from "./state.js";
 
 const [CLICK, REST, SCRUB] = [20, 140, 420];
+/** The number of examples of a stream's answers. */
+export const EXAMPLES = 256;
 const STREAMS = ["overTime", "costs"]; // methods of the source, and the state's keys of their answers
 const STAYING = [...STREAMS, "fleet"]; // continue if the model is trained further
 
@@ -334,7 +336,7 @@ export class Live {
   }
 
   streamQuestion(kind) {
-    const { step, ...asked } = this.question({ examples: 256 });
+    const { step, ...asked } = this.question({ examples: EXAMPLES });
     return kind === "overTime" ? asked : { ...asked, step };
   }
 

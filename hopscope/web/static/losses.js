@@ -7,7 +7,7 @@ import { Pane } from "./pane.js";
 import { points } from "./pointed.js";
 import { nearest } from "./state.js";
 import { costsOf, trayOf } from "./tray.js";
-import { counted, number, waiting, whole } from "./words.js";
+import { counted, lastAlone, number, waiting, whole } from "./words.js";
 
 const WIDE = 300;
 const ROW = 46;
@@ -46,14 +46,14 @@ export function current(state) {
     changed: { mean },
     chance: about.task.chance,
     noted: noted[n],
-    from: `validation, step ${whole(noted[n])}${off.length ? ", nothing off" : ""}`,
+    from: `validation${about.task.labelled ? ", all positions" : ""}, step ${whole(noted[n])}${off.length ? ", nothing off" : ""}`,
     fits: !off.length,
   };
 }
 
 /** A text that says of what an answer is; short if it fits the current step and switches. */
-function fromOf({ at, changes, examples }, fits, { steps }) {
-  const measured = `${whole(examples)} fresh examples`;
+function fromOf({ at, changes, examples }, fits, { steps, about }) {
+  const measured = `${whole(examples)} fresh examples${lastAlone(about)}`;
   if (fits) return measured;
   const off = changes.length > 1 ? counted(changes.length, "change") : (changes[0] ?? "nothing off");
   return `step ${whole(steps[at])}, ${off}, ${measured}`;

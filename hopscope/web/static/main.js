@@ -144,6 +144,7 @@ function header(state, source, { find, help, showRuns }) {
           .filter(Boolean)
           .join(" · ")
       : "";
+    told.title = told.textContent; // where it is cut
     fill(
       seeds,
       list.length > 1

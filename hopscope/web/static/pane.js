@@ -1,6 +1,6 @@
 // The frame of every pane: title, tools, menu, and the commands that give its numbers.
 
-import { able, announce, button, cells, fill, h, icon, region, table, write } from "./dom.js";
+import { able, announce, button, cells, fill, h, icon, mark, region, table, write } from "./dom.js";
 import { ink } from "./colours.js";
 import { MEANING } from "./explained.js";
 import { csv, handOut, png, standalone } from "./save.js";
@@ -160,6 +160,7 @@ export class Pane {
 
   hint(text) {
     write(this.hinted, text);
+    mark(this.hinted, { title: text }); // where it is cut
   }
 
   get file() {

@@ -184,7 +184,7 @@ function line(row, state) {
   const hash = HASH.exec(name)?.[0] ?? "";
   const told = [
     row.state === "complete" ? null : row.state,
-    last === null ? null : `loss ${number(last)}`,
+    last === null ? null : `loss ${number(last)}${row.seeds?.length > 1 ? ` of seed ${row.seeds[0]}` : ""}`,
     ...(name === row.name ? seedsOf(row) : []),
     row.task ?? row.kind,
     row.hops ? counted(row.hops, "hop") : null,

@@ -222,7 +222,7 @@ export class State {
 
   /** Which model is shown: its checkpoint, its seed, and what is off, as a text. */
   get which() {
-    return JSON.stringify([this.at, this.seed, this.off.map(asFlag)]);
+    return JSON.stringify([this.steps?.[this.at], this.seed, this.off.map(asFlag)]);
   }
 
   /** Is the answer of the model that is shown? */

@@ -78,7 +78,7 @@ export function drawnPaths(paths, { scene, state, tip }) {
 function told(path, state) {
   const { layer, component, emerged, carried, routed } = path;
   const lines = [[`${headName(path)}  ${path.source} → ${path.destination}`]];
-  if (state.maps) lines.push(["attention here", number(state.maps.of(state.at, path))]);
+  if (state.maps) lines.push([`attention here${state.off.length ? ", with nothing off" : ""}`, number(state.maps.of(state.at, path))]);
   if (!component) return lines;
   const { kind, heads } = component;
   if (kind) lines.push(["kind", KINDS[kind]]);

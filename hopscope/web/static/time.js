@@ -9,9 +9,10 @@ import { Pane } from "./pane.js";
 import { arrows, headName } from "./paths.js";
 import { pathLit } from "./pointed.js";
 import { drag } from "./slider.js";
+import { EXAMPLES } from "./live.js";
 import { nearest } from "./state.js";
 import { pathColour } from "./strokes.js";
-import { counted, digits, number, shortRole, waiting, whole } from "./words.js";
+import { counted, digits, lastAlone, number, shortRole, waiting, whole } from "./words.js";
 
 const SIDE = 190;
 const WINDOW = 25; // training losses are means of so many
@@ -90,8 +91,8 @@ function build(pane, state, place) {
   pane.drawn = [upper.series, lower?.series ?? []];
   pane.legends = pane.drawn.map((all) => legendOf(all, state));
   const lines = [
-    upper.series.some((its) => its.thin) ? "faint: training losses" : "",
-    state.overTime?.length ? "broad: with what is switched off" : "",
+    upper.series.some((its) => its.thin) ? "faint: training losses, smoothed" : "",
+    state.overTime?.length ? `broad: with what is switched off, on ${EXAMPLES} fresh examples${lastAlone(state.about)}` : "",
     lower && !state.values ? "dots: one half, from which an arrow counts as emerged" : "",
   ].filter(Boolean);
   // Outside of the SVG, so that moving it redraws nothing.
@@ -202,13 +203,14 @@ function smoothed(values) {
   return found;
 }
 
-/** Show the values at the step under the pointer (null: at the current step). */
+/** Show the values near the step under the pointer (null: at the current step). */
 function point(pane, state, step) {
   const { unit = "step" } = state.about;
   const at = step ?? state.steps[state.at];
   pane.pointer.hidden = step === null;
   stand(pane, pane.pointer, at);
-  write(pane.where, `at ${unit} ${whole(at)}`);
+  // Values are those of the nearest step at which each curve was measured.
+  write(pane.where, `${step === null ? "at" : "near"} ${unit} ${whole(at)}`);
   for (const each of pane.legends) each.show(at);
 }
 

@@ -4,8 +4,9 @@
 
 import { OF_HEADS, item, named } from "./changes.js";
 import { able, button, fill, h, icon, select, write } from "./dom.js";
+import { EXAMPLES } from "./live.js";
 import { everyHead, headName, headsOf } from "./paths.js";
-import { WAYS, changeWords, number } from "./words.js";
+import { WAYS, changeWords, lastAlone, number } from "./words.js";
 
 const MANY = 6;
 const MOST = 40;
@@ -139,7 +140,7 @@ export function costsOf(state) {
       if (!found.length) return fill(element);
       const sorted = [...found].sort((a, b) => mean(b) - mean(a)).slice(0, MOST);
       const most = Math.max(mean(sorted[0]), state.about.task.chance[0]);
-      write(count, `${found.length} measured`);
+      write(count, `${found.length} measured · mean of the hops, ${EXAMPLES} fresh examples${lastAlone(state.about)}`);
       fill(list, rows(sorted.map((its) => its.change)));
       sorted.forEach((its, n) => {
         const [, meter, value] = list.children[n].children;

@@ -33,6 +33,10 @@ export function counted(count, what) {
   return `${whole(count)} ${what}${count === 1 ? "" : "s"}`;
 }
 
+/** What is added to "fresh examples" if these are examined on their last position alone, unlike
+ *  validation examples. */
+export const lastAlone = ({ task }) => (task.labelled ? ", last position alone" : "");
+
 /** The text shown before numbers arrive: they are being measured, or there is no checkpoint yet. */
 export function waiting({ about, steps }, measured) {
   if (steps.length) return `${measured} …`;
