@@ -55,8 +55,8 @@ class Looks:
     """The attention to one position if attention were even."""
     gets: Float[Tensor, "source spot head"]
     """The attention of each head to each source; to a role of all chains, as much of it as is even:
-    what the less attended of the own chain and the others gets, for each position (all of it, if the
-    role only stands in other chains)."""
+    what the less attended of the own chain and the others gets, for each position. To a role that
+    only stands in other chains it is all."""
     brought: Float[Tensor, "source spot head"]
     """The same of what the positions bring."""
     there: Bool[Tensor, "source spot"]
