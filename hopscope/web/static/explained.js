@@ -25,7 +25,7 @@ export const MEANING = {
     "if its heads compute their attention (dashed: it routes later heads). Squares say which symbols can be " +
     "read at a place by a linear map: the fuller, the more. Click an arrow or a circle to switch it off: " +
     "then squares show the changed model, by the maps that were fitted on the unchanged one. ± is a 95 % " +
-    "interval over examples; 100 % are the gap between the model and the model with everything ablated. In a run " +
+    "interval over examples; 100 % is the gap between the model and the model with everything ablated. In a run " +
     "with several checkpoints the maps are fitted on 256 examples; `hopscope probe` takes 1,024.",
   heads:
     "The attention of every head, averaged over 256 fresh examples: rows are roles that attend, columns are roles " +
