@@ -513,7 +513,7 @@ CASES = (
     # Look-ups that are hard to recognise.
     *(plain_case(f"sink of {1 - share:.0%}", "usual, but 1.0 sends this share to an empty start",
                  sink(share), after_start, beside_start(share)) for share in (0.4, 0.1)),
-    plain_case("sink that speaks", "as a sink of 60%, but without what it brings there is no answer",
+    plain_case("sink that speaks", "a sink of 60%; without what it brings there is no answer",
                sink(0.4, speaks=True), after_start,
                (LOOK_UPS[0], "1.0 0.60 start of all chains + 0.40 value 0 → query")),
     *(plain_case(f"soft attention, {n}", "usual, but the logits of 1.0 are at most this",

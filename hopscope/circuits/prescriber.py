@@ -225,9 +225,9 @@ class Prescriber:
 
     def leads(self, source: Source, spots: Spots) -> Bool[Tensor, "spot seq"]:
         """True at the positions of a source that each of these rows can see."""
-        return self._target(source, spots) & self.seen[spots.row]
+        return self.places_of(source, spots) & self.seen[spots.row]
 
-    def _target(self, source: Source, spots: Spots) -> Bool[Tensor, "spot seq"]:
+    def places_of(self, source: Source, spots: Spots) -> Bool[Tensor, "spot seq"]:
         """True at the positions of the source for each of the rows, whether seen or not."""
         at = spots.row[:, None]
         if source.where == "relation":

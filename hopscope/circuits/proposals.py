@@ -55,7 +55,8 @@ class Looks:
     """The attention to one position if attention were even."""
     gets: Float[Tensor, "source spot head"]
     """The attention of each head to each source; to a role of all chains, as much of it as is even:
-    what the less attended of the own chain and the others gets, for each position."""
+    what the less attended of the own chain and the others gets, for each position. To a role that
+    only stands in other chains it is all."""
     brought: Float[Tensor, "source spot head"]
     """The same of what the positions bring."""
     there: Bool[Tensor, "source spot"]
@@ -301,7 +302,7 @@ def _looks(
     spots: Spots,
     role: Role,
 ) -> Looks:
-    sources = list(_sources(prescriber, role))
+    sources = list(_sources(prescriber, spots, role))
     masks = torch.stack([prescriber.leads(source, spots) for source in sources])
     rows = pattern[spots.example, :, spots.row].float()
     brings = rows * lengths[spots.example].float()
@@ -320,23 +321,21 @@ def _got(
     gets = torch.stack([torch.einsum("shk,sk->sh", rows, mask.float()) for mask in masks])
     many = masks.sum(-1)[..., None]
     for number, source in enumerate(sources):
-        if source.where == "all":
+        if source.where == "all" and Source("own", source.role) in sources:
             own = sources.index(Source("own", source.role))
-            others = many[number] - many[own]
-            each = [
-                torch.where(count > 0, got / count.clamp_min(1), torch.inf)
-                for got, count in ((gets[own], many[own]), (gets[number] - gets[own], others))
-            ]
-            gets[number] = many[number] * each[0].minimum(each[1]).nan_to_num(posinf=0)
+            rest = (gets[number] - gets[own]) / (many[number] - many[own]).clamp_min(1)
+            rest = torch.where(many[number] > many[own], rest, torch.inf)
+            gets[number] = many[number] * rest.minimum(gets[own] / many[own].clamp_min(1))
     return gets
 
 
-def _sources(prescriber: Prescriber, destination: Role) -> Iterator[Source]:
+def _sources(prescriber: Prescriber, spots: Spots, destination: Role) -> Iterator[Source]:
     """All sources that a row of this role may look at."""
     examples = prescriber.examples
     yield from (Source("relation", None, name, times) for name, times in examples.follows())
     roles = [role for role in examples.table if role != destination]
-    yield from (Source("own", role) for role in roles)
+    own = (Source("own", role) for role in roles)
+    yield from (source for source in own if bool(prescriber.places_of(source, spots).any()))
     if bool((examples.roles.chain != examples.roles.chain[:, :1]).any()):
         yield from (Source("all", role) for role in roles)
     yield Source("previous")

@@ -277,7 +277,7 @@ def patch(asked: Asked, no_keep: bool) -> Output:
     option("--head LAYER.HEAD[:ROLE]=WHAT", "Change a head (may be given several times), e.g. "
            "3.0=uniform. WHAT is where the head looks: uniform (everywhere; also where no WHAT is "
            "given), itself, previous, position (its mean attention on other examples); mean or "
-           'resample (ablation of its output); or paths, source>destination, such as "value '
+           'resample (of what it brings); or paths, source>destination, such as "value '
            '0>query,key 1>value 1", with all other rows uniform (or "…/itself"). With :ROLE only '
            "the rows of that role change, e.g. 3.0:query=uniform.", multiple=True),
     option("--circuit", "Change heads of the circuit, not of the model.", name="of_circuit"),

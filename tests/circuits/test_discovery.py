@@ -483,7 +483,7 @@ def test_a_search_says_how_many_targets_and_steps_are_examined(
     with watched(said.append):
         search = Search(adapter_of(two_hops.model), two_hops.task, Discovery(examples=16), 0)
         state = completed(search, search.nothing)  # all rows are missing
-        lightened(search, state, Required(mean=np.zeros(2), worst=np.zeros(2)))
+        lightened(search, state, Required(*np.zeros((3, 2))))
     targets = f"what each of {len(search.proposals)} more targets adds: 1 of "
     for begin in (targets, "which steps are needed: "):
         assert any(line.startswith(begin) for line in said), (begin, said)
