@@ -75,3 +75,14 @@ def test_a_misleading_model_without_a_gap_has_a_row(monkeypatch: pytest.MonkeyPa
     row = case.row()
     assert row["verdict"].startswith("Nothing to recover")
     assert {score[2] for score in row["scores"]} == {None}
+
+
+def test_an_ignored_head_is_left_out_if_even_attention_does_its_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Head 0.1 attends as 0.0 does. With both even, the look-up is as good; not with both means."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    its = importlib.import_module("misleading")
+    model = its.HandWritten(its.PREVIOUS | {"ignored": its.back(1)}, {"a": its.LOOK_UP})
+    row = its.plain_case("ignored", "0.1 is ignored", model, its.plain, its.LOOK_UPS).row()
+    assert row["right"], (row["verdict"], row["components"], row["lacks"])
