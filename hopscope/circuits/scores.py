@@ -110,12 +110,16 @@ class Runs:
     def known(self, state: Ablation) -> float | None:
         """The share of right answers in a state, beyond chance (`Losses.known_ablated`). Chance is
         that of the task, or the share of answers that would be right in other examples.
+
+        Rows without a target bring their means, where outputs can be replaced: even attention would
+        count the answers in an example, of which the most frequent is often right.
         """
         examples = self.examples
         if examples.targets is None or not examples.classes:
             return None
+        rest: Rest = "even" if isinstance(self.adapter, CallbackModel) else "mean"
         found = torch.cat([
-            part.examples.answers_of(self._outputs(part, some, state, "even")).argmax(-1)
+            part.examples.answers_of(self._outputs(part, some, state, rest)).argmax(-1)
             for some in self.chunks
             for part in [prescriber_of(self.adapter, examples.part(some))]
         ])  # fmt: skip
