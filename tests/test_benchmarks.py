@@ -8,6 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+
+from hopscope.circuits import Drawn
 
 ROOT = Path(__file__).parent.parent
 IMPORTS = """
@@ -75,3 +78,29 @@ def test_a_misleading_model_without_a_gap_has_a_row(monkeypatch: pytest.MonkeyPa
     row = case.row()
     assert row["verdict"].startswith("Nothing to recover")
     assert {score[2] for score in row["scores"]} == {None}
+
+
+def test_an_ignored_head_is_left_out_if_even_attention_does_its_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Head 0.1 attends as 0.0 does. With both even, the look-up is as good; not with both means."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    its = importlib.import_module("misleading")
+    model = its.HandWritten(its.PREVIOUS | {"ignored": its.back(1)}, {"a": its.LOOK_UP})
+    row = its.plain_case("ignored", "0.1 is ignored", model, its.plain, its.LOOK_UPS).row()
+    assert row["right"], (row["verdict"], row["components"], row["lacks"])
+
+
+def test_a_vote_of_even_attention_is_no_known_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two values, the one that more of the facts have is right more often than by chance."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    its = importlib.import_module("misleading")
+
+    def draw(examples: int, seed: int) -> Drawn:
+        facts = its.Facts(examples, seed, facts=8)
+        facts.values = its.KEYS + torch.randint(2, (examples, 8), generator=facts.generator)
+        return facts.drawn()
+
+    model = its.HandWritten(*its.USUAL)
+    row = its.plain_case("few", "usual", model, draw, its.LOOK_UPS, choices=2).row()
+    assert row["right"], (row["verdict"], row["components"], row["lacks"])

@@ -227,9 +227,10 @@ class Losses(Config):
     chance: float
     """The loss of an answer that ignores how the facts connect."""
     known_ablated: float | None = None
-    """The share of right answers with everything ablated, beyond chance: (right - chance) / (1 -
-    chance), with the lower end of the interval of `right`; for several answers their mean, in which
-    answers below chance count as 0. None if right answers are not given."""
+    """The share of right answers with everything ablated (by means, where outputs can be replaced),
+    beyond chance: (right - chance) / (1 - chance), with the lower end of the interval of `right`;
+    for several answers their mean, in which answers below chance count as 0. None if right answers
+    are not given."""
 
     def mean(self, which: Literal["model", "prescribed", "computed", "ablated"]) -> float:
         """The mean loss over hops; NaN if it was not measured."""

@@ -19,7 +19,16 @@ from torch import Tensor
 
 from hopscope.circuits.budget import check_examples
 from hopscope.circuits.circuit import Circuit
-from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, TIMES, UNIFORM, Source
+from hopscope.circuits.pattern import (
+    AS_IN_MODEL,
+    ITSELF,
+    MEAN,
+    PREVIOUS,
+    RESAMPLE,
+    TIMES,
+    UNIFORM,
+    Source,
+)
 from hopscope.configs import MQAR, FactTask, Task
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, Role, number_of
@@ -87,7 +96,7 @@ class Examples:
     answered: Int[Tensor, "batch answer"] | None = None
     """The positions of the answers, counted from the last (-1); None: all positions read."""
     targets: Int[Tensor, "batch answer"] | None = None
-    """The right class of each answer, if known. It is only shown; the loss does not use it."""
+    """The right class of each answer, if known. The loss does not use it."""
     abreast: int = 1
     """The number of answers in the outputs of one position, one after the other."""
     tables: Mapping[Source, Float[Tensor, "destination source"]] = field(default_factory=dict)
@@ -436,13 +445,13 @@ def check_form(examples: object, count: int) -> None:
 
 def _check_free(kind: str, name: str, table: Sequence[Role] = ()) -> None:
     """Raise CircuitError if the name of a role, relation or condition has another meaning."""
-    words = (ITSELF, PREVIOUS, UNIFORM, AS_IN_MODEL)
+    words = (ITSELF, PREVIOUS, UNIFORM, AS_IN_MODEL, MEAN, RESAMPLE)
     taken = {*map(str, table), *map(str, words), "position", "by position"}
     taken |= {role.kind for role in table}  # a relation "value" followed twice is "value 2"
     if name in taken or any(mark in f"{name} " for mark in (" ×", " and ", " leads ")):
         raise CircuitError(
             f"the {kind} name {name!r} has another meaning in hopscope (a role, itself, previous, "
-            "uniform, position, ×, and, leads): choose another name"
+            "uniform, mean, resample, position, ×, and, leads): choose another name"
         )
 
 

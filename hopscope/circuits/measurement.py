@@ -45,7 +45,7 @@ def measure_components(
     left_out = _left_out(search, components)
     states = [state for its in (circuit, *without) for state in (its, its.computed)]
     states += [search.without[head] for head in left_out]
-    apart = [apart_of(search, each.rows) for each in components]
+    apart = [apart_of(search.nothing, each.rows) for each in components]
     states += [state for heads in apart for _, *its in heads for state in its]
     measured = _Measured(search, fresh, states)
     found = []

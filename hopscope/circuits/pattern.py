@@ -110,8 +110,7 @@ class Target:
     def __post_init__(self) -> None:
         if any(other.otherwise for other in self.otherwise):
             raise CircuitError(f"{self}: put all targets that come after one another in one list")
-        alone = (*TABLE_KINDS, *CARRIED, "model")
-        unnamed = [source for source in self.every if source.where in alone]
+        unnamed = [source for source in self.every if source.where in (*TABLE_KINDS, *UNSAID)]
         if (self.when or self.otherwise) and unnamed:
             raise CircuitError(f"{self}: {unnamed[0]} takes no condition and no alternative")
         total = sum(weight for _, weight in self.parts)

@@ -36,7 +36,7 @@ from hopscope.facts import Role
 LONGEST = 3
 """The most alternatives of a target, and the most sources of a mixture."""
 MIXED = 0.1
-"""Sources with a smaller gain are left out. Shares of mixtures are rounded to tenths."""
+"""Sources with a smaller gain are left out. Shares of mixtures are rounded to tenths, from 0.1."""
 ENOUGH = 2_000
 """The number of positions used: with more, no rounded share changes."""
 
@@ -117,13 +117,13 @@ def proposed_targets(
     examples = examples.part(slice(max(8, ENOUGH // examples.length)))
     every = prescriber_of(adapter, examples)
     found: dict[Row, list[Target]] = {}
-    for layer, (pattern, sizes) in enumerate(_layers(adapter, examples.inputs)):
+    for layer, (pattern, lengths) in enumerate(_layers(adapter, examples.inputs)):
         prescriber = every.of(layer)
         for role in examples.table:
             spots = prescriber.spots(role, examples.length)
             if not len(spots):
                 continue
-            looks = _looks(pattern, sizes, prescriber, spots, role)
+            looks = _looks(pattern, lengths, prescriber, spots, role)
             inside = _conditions(examples, conditions, spots)
             for head in range(adapter.heads):
                 if targets := _targets_of(looks, head, inside, least):
@@ -131,17 +131,18 @@ def proposed_targets(
     return found
 
 
-def _layers(adapter: Adapter | CallbackModel, inputs: Tensor) -> Iterator[tuple[Weights, Weights]]:
-    """Every layer's attention, and what each position brings (for a CallbackModel: attention)."""
+def _layers(
+    adapter: Adapter | CallbackModel, inputs: Tensor
+) -> Iterator[tuple[Weights, Float[Tensor, "batch head seq"]]]:
+    """Every layer's attention and the lengths of its values (for a CallbackModel: 1)."""
     if isinstance(adapter, CallbackModel):
-        yield from ((its, its) for its in patterns(adapter, inputs))
+        yield from ((its, torch.ones_like(its[:, :, 0])) for its in patterns(adapter, inputs))
         return
-    seen: list[tuple[Weights, Weights]] = []
+    seen: list[tuple[Weights, Tensor]] = []
 
     def attend(_: int, heads: Heads) -> Brought:
         weights = heads.weights()
-        sizes = weights * heads.values.norm(dim=-1)[:, :, None]
-        seen.append((weights, sizes / sizes.sum(-1, keepdim=True).clamp_min(LEAST_GAP)))
+        seen.append((weights, heads.values.norm(dim=-1)))
         return weights @ heads.values
 
     with torch.no_grad():
@@ -179,10 +180,13 @@ def _with_lookups(examples: Examples) -> Examples:
 
 def _targets_of(looks: Looks, head: int, inside: dict[str, Tensor], least: float) -> list[Target]:
     """The targets for one head: first single sources (with conditions, if the best sources differ
-    between conditions), then mixtures.
+    between conditions), then mixtures; the other way round if another source brings more than the
+    one that gets most attention (a sink).
     """
     everywhere = torch.ones_like(looks.there[0])
     overall = _chain(looks, head, everywhere, least)
+    brought = looks.gains(head, everywhere, brought=True)
+    sink = overall and brought[looks.sources.index(overall[0].sources[0])] < brought.max() - MIXED
     each = {name: _chain(looks, head, here, least) for name, here in inside.items()}
     targets: list[Target] = []
     if len({tuple(target.sources for target in chain[:1]) for chain in each.values()}) > 1:
@@ -192,7 +196,7 @@ def _targets_of(looks: Looks, head: int, inside: dict[str, Tensor], least: float
     if targets:
         mixed = {name: _mixtures(looks, head, here) for name, here in inside.items()}
         overall = _mixtures(looks, head, everywhere)
-        targets.append(_joined(overall))
+        targets.insert(0 if sink else len(targets), _joined(overall))
         if any(_all_apart(its, overall) for its in mixed.values()):
             targets.append(_by_condition(mixed))
     return list(dict.fromkeys(targets))
@@ -281,7 +285,7 @@ def _mixture(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> Target:
     for _ in range(LONGEST):
         found = {n: looks.left(head, n, here, free) for n in worth}
         best = max(found, key=lambda n: found[n][0], default=None)
-        if best is None or found[best][0] < MIXED:
+        if best is None or found[best][0] < MIXED or not rest:
             break
         share = min(max(round(found[best][1], 1), MIXED), rest)
         parts.append((looks.sources[best], share))
@@ -292,11 +296,17 @@ def _mixture(looks: Looks, head: int, here: Bool[Tensor, "spot"]) -> Target:
 
 
 def _looks(
-    pattern: Weights, sizes: Weights, prescriber: Prescriber, spots: Spots, role: Role
+    pattern: Weights,
+    lengths: Float[Tensor, "batch head seq"],
+    prescriber: Prescriber,
+    spots: Spots,
+    role: Role,
 ) -> Looks:
     sources = list(_sources(prescriber, spots, role))
     masks = torch.stack([prescriber.leads(source, spots) for source in sources])
-    rows, brings = (its[spots.example, :, spots.row].float() for its in (pattern, sizes))
+    rows = pattern[spots.example, :, spots.row].float()
+    brings = rows * lengths[spots.example].float()
+    brings /= brings.sum(-1, keepdim=True).clamp_min(LEAST_GAP)
     even = 1 / prescriber.seen[spots.row].sum(-1)
     gets, brought = (_got(its, sources, masks) for its in (rows, brings))
     return Looks(sources, rows, brings, masks, even, gets, brought, masks.any(-1))

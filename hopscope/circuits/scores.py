@@ -8,11 +8,14 @@ over examples, or by that in the previous example. All are measured on the same 
 This module shares no code with the walk of the search, so the scores also check its losses.
 """
 
-import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import exp
+from statistics import fmean
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -107,24 +110,21 @@ class Runs:
     def known(self, state: Ablation) -> float | None:
         """The share of right answers in a state, beyond chance (`Losses.known_ablated`). Chance is
         that of the task, or the share of answers that would be right in other examples.
+
+        Rows without a target bring their means, where outputs can be replaced: even attention would
+        count the answers in an example, of which the most frequent is often right.
         """
         examples = self.examples
         if examples.targets is None or not examples.classes:
             return None
+        rest: Rest = "even" if isinstance(self.adapter, CallbackModel) else "mean"
         found = torch.cat([
-            part.examples.answers_of(self._outputs(part, some, state, "even")).argmax(-1)
+            part.examples.answers_of(self._outputs(part, some, state, rest)).argmax(-1)
             for some in self.chunks
             for part in [prescriber_of(self.adapter, examples.part(some))]
-        ]).cpu()  # fmt: skip
-        targets = examples.targets.cpu()
-        most = 1 + int(max(found.max(), targets.max()))
-        elsewhere = [
-            torch.nn.functional.one_hot(its, most).double().mean(0) for its in (found, targets)
-        ]
-        by_luck = (elsewhere[0] * elsewhere[1]).sum(-1).clamp_min(math.exp(-examples.chance))
-        right = (found == targets).double().T.numpy()
-        low = torch.tensor([Estimate.of_shares(answer).low for answer in right])
-        return float(((low - by_luck) / (1 - by_luck)).clamp_min(0).mean())
+        ])  # fmt: skip
+        both = zip(found.T.tolist(), examples.targets.T.tolist(), strict=True)
+        return fmean(_beyond_chance(*each, exp(-examples.chance)) for each in both)
 
     def _model(self, prescriber: Prescriber, some: slice) -> Tensor:
         """The model's own outputs for some examples at the read positions."""
@@ -232,3 +232,13 @@ class Runs:
         if lost is None:
             return None, None
         return Estimate(mean=1 - lost.mean, low=1 - lost.high, high=1 - lost.low), None
+
+
+def _beyond_chance(found: Sequence[int], right: Sequence[int], chance: float) -> float:
+    """The share of right answers beyond chance: `chance`, or the share of answers that would be
+    right in other examples.
+    """
+    often = Counter(right)
+    by_luck = max(fmean(often[each] for each in found) / len(right), chance)
+    low = Estimate.of_shares(np.equal(found, right).astype(float)).low
+    return (low - by_luck) / (1 - by_luck) if low > by_luck else 0.0

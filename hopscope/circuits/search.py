@@ -400,17 +400,22 @@ def lightened(search: Search, state: Ablation, required: Required) -> Ablation:
 
 def attentive(search: Search, state: Ablation, required: Required) -> Ablation:
     """Leave out heads of a step that change the model's loss by less than `needed` of the gap, with
-    and without its other heads, if another changes it more.
+    and without its other heads, if another changes it more. Ablated rows bring what they do in
+    `nothing`, and then (where it can be replaced) their mean: even attention may do their work.
     """
     model, nothing = search.on_all.losses([Ablation(), search.nothing]).mean(-1)
     least = search.settings.needed * (nothing - model)
+    ablated = [search.nothing]
+    if not isinstance(search.sketch.adapter, CallbackModel):
+        ablated.append(search.nothing.resting(MEAN))
     for rows in rows_by_step(state):
-        apart = apart_of(search, rows)
+        apart = [each for its in ablated for each in apart_of(its, rows)]
         if not apart:
             continue
         losses = search.on_all.losses([its for each in apart for its in each[1:]]).mean(-1)
         without, only, none = losses.reshape(-1, 3).T
-        worth = np.maximum(np.abs(without - model), np.abs(none - only))
+        changes = np.maximum(np.abs(without - model), np.abs(none - only))
+        worth = changes.reshape(len(ablated), -1).max(0)
         ignored = [row for row, its in zip(rows, worth, strict=True) if its < least]
         if 0 < len(ignored) < len(rows):
             lighter = state.without(ignored)
@@ -431,13 +436,15 @@ class Apart(NamedTuple):
     """All rows are ablated."""
 
 
-def apart_of(search: Search, rows: Sequence[Row]) -> list[Apart]:
-    """For each head that shares these rows, the model without some of them."""
+def apart_of(nothing: Ablation, rows: Sequence[Row]) -> list[Apart]:
+    """For each head that shares these rows, the model without some of them, which are as in
+    `nothing`.
+    """
 
     def without(rows: Iterable[Row]) -> Ablation:
         changes: dict[Head, Pattern] = {}
         for head, role in rows:
-            rest = search.nothing.target((head, role))
+            rest = nothing.target((head, role))
             changes[head] = changes.get(head, UNTOUCHED).with_target(role, rest)
         return Ablation.of(changes)
 

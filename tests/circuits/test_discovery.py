@@ -12,6 +12,7 @@ from every_task import one_hot
 from torch import Tensor, nn
 
 from hopscope.circuits import (
+    BlockAdapter,
     CallbackModel,
     Circuit,
     Drawn,
@@ -27,6 +28,7 @@ from hopscope.circuits import (
     target,
 )
 from hopscope.circuits.ablation import Ablation
+from hopscope.circuits.adapters.blocks import BlockAttend
 from hopscope.circuits.budget import CACHES, KEPT_BYTES
 from hopscope.circuits.examples import Questions
 from hopscope.circuits.pattern import AS_IN_MODEL, ITSELF, PREVIOUS, Pattern, Target
@@ -360,6 +362,31 @@ def test_conditions_with_one_target_are_merged_and_the_rest_needs_no_name() -> N
         ((0, 1, 2, 3), (0, 1, 2, 3), back.or_else(ITSELF)),
     ):
         assert looked_at(letters_examples(*named), first) == expected, (named, first)
+
+
+def test_a_row_beside_a_sink_is_named_by_what_it_brings_and_no_share_is_zero() -> None:
+    """The value of the start is 0. Each row has the attention that is written here."""
+    weights = torch.eye(4)
+    weights[2:] = torch.tensor([[0.6, 0.4, 0, 0], [0.97, 0.015, 0.015, 0]])
+
+    def block(_: int, x: Tensor, attend: BlockAttend) -> Tensor:
+        query, key = (its.expand(len(x), 1, 4, 4) for its in (torch.eye(4), weights.log().T))
+        brought: Tensor = attend(query, key.clamp_min(-99), x[:, None], scale=1.0)
+        return x + brought[:, 0]
+
+    code = nn.Embedding.from_pretrained(torch.eye(4) - torch.eye(4)[:1].T @ torch.eye(4)[:1])
+    model = BlockAdapter(code, block, lambda x: x, code, (1, 1))
+
+    def draw(count: int, _: int) -> Drawn:
+        tokens = torch.arange(4).expand(count, -1)
+        chain = (tokens > 0).long()
+        return Drawn(tokens, tokens[:, 2:3], ["start", "token", "letter", "query"], chain)
+
+    task = OwnTask(draw, roles=["start", "token", "letter", "query"], chance=1.0)
+    found = proposed_targets(examples_of(task, 4), model, 0.2)
+    letter, query = ([*map(str, found[(0, 0), Role(its)])] for its in ("letter", "query"))
+    assert letter == ["0.40 token + 0.60 start of all chains", "start of all chains"]
+    assert query == ["start of all chains"]
 
 
 def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted) -> None:

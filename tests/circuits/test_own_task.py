@@ -241,7 +241,15 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"roles": [0, 1]}, r"roles are \[0, 1\]"),
     *(
         ({"roles": ["count", "letter", name]}, f"the role name {name!r} has another")
-        for name in ("previous", "itself", "uniform", "position", "as in the model", "a and b")
+        for name in (
+            "previous",
+            "itself",
+            "uniform",
+            "mean",
+            "position",
+            "as in the model",
+            "a and b",
+        )
     ),
     *(
         (drawn(conditions={name: zeros(4)}), f"the condition name {name!r} has another")

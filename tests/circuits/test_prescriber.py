@@ -118,8 +118,7 @@ def slow_losses(model: Transformer, examples: Examples, ablation: Ablation) -> T
     def attention(layer: int, pattern: Tensor) -> Tensor:
         pattern = pattern.clone()
         for head, change in ((h, c) for (n, h), c in ablation.changes if n == layer):
-            if isinstance(change, Pattern):
-                pattern[:, head] = slow_attention(change, examples, pattern[:, head])
+            pattern[:, head] = slow_attention(change, examples, pattern[:, head])
         return pattern
 
     def heads(layer: int, mixed: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
 """Circuits run by hooks on the plain model, without the code that searched and scored them."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from math import log
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,12 @@ from torch.nn.functional import cross_entropy
 
 import hopscope
 from hopscope.circuits import (
+    CallbackModel,
     Circuit,
     Component,
+    Drawn,
     Estimate,
+    OwnTask,
     Source,
     Target,
     adapter_of,
@@ -289,3 +294,19 @@ def test_intervals_are_those_of_a_bootstrap() -> None:
         assert its.high - its.mean == pytest.approx(1.96 * again.std(), rel=0.05)
         assert its.mean - its.low == pytest.approx(its.high - its.mean)
     assert Estimate.ratio(np.ones(3), np.array([1.0, -1.0, 0.0])) is None  # there is no share
+
+
+def test_answers_without_a_class_are_never_right() -> None:
+    """The model repeats its input, which is right in the second answer; the first is ignored."""
+
+    def forward(tokens: Tensor, attention: Callable[[int, Tensor], Tensor]) -> Tensor:
+        attention(0, torch.eye(2).expand(len(tokens), 1, 2, 2))
+        return nn.functional.one_hot(tokens, 8).float()
+
+    def draw(count: int, seed: int) -> Drawn:
+        tokens = torch.randint(8, (count, 2), generator=torch.Generator().manual_seed(seed))
+        return Drawn(tokens, torch.where(torch.tensor([True, False]), -100, tokens), ["one", "two"])
+
+    task = OwnTask(draw, roles=["one", "two"], chance=log(8), loss=lambda _, its: 0.0 * its)
+    runs = Runs(CallbackModel(forward, nn.Linear(1, 1), (1, 1)), examples_of(task, 400))
+    assert runs.known(Ablation()) == pytest.approx(0.5, abs=0.01)
