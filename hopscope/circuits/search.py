@@ -11,7 +11,7 @@ at a target or are ablated:
 4. `simplified`: rows as in the model get a proposed target or a table if enough is still recovered.
 5. `lightened`: steps (one role looking at one target in one layer, with any heads) are removed,
    cheapest first, while enough is recovered in both ways.
-6. `attentive`: heads that bring next to nothing to a step that others share are left out.
+6. `thinned`: heads that bring next to nothing to a step that others share are left out.
 
 A state is judged by the share it recovers of the gap between everything ablated and the model:
 states are compared by the mean over hops, and enough is decided by the hop that is recovered least.
@@ -211,7 +211,7 @@ def searched(search: Search) -> Ablation:
     required = Required.of(search, state)
     state = simplified(search, state, required)
     state = lightened(search, state, required)
-    return attentive(search, state, required)
+    return thinned(search, state, required)
 
 
 def drafted(search: Search) -> Ablation:
@@ -398,7 +398,7 @@ def lightened(search: Search, state: Ablation, required: Required) -> Ablation:
     return state
 
 
-def attentive(search: Search, state: Ablation, required: Required) -> Ablation:
+def thinned(search: Search, state: Ablation, required: Required) -> Ablation:
     """Leave out heads of a step that change the model's loss by less than `needed` of the gap, with
     and without its other heads, if another changes it more. Ablated rows bring what they do in
     `nothing`, and then (where it can be replaced) their mean: even attention may do their work.
