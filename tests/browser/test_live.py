@@ -223,6 +223,13 @@ def test_an_error_goes_with_what_it_is_of(page: Any, explorer: str, forgiven: li
         page.unroute_all()
 
 
+PRESS = """() => setInterval(() => {
+  const slider = document.querySelector(".slider");
+  slider.dispatchEvent(new KeyboardEvent("keydown", { key: "PageUp" }));
+  slider.dispatchEvent(new PointerEvent("pointermove", { buttons: 1 }));
+})"""
+
+
 def test_nothing_plays_on_where_a_seed_cannot_be_opened(
     page: Any, fleet: tuple[str, Path], forgiven: list[str]
 ) -> None:
@@ -231,8 +238,10 @@ def test_nothing_plays_on_where_a_seed_cannot_be_opened(
     busy = {"status": 503, "json": {"error": "busy"}}
     page.route(f"**/api/runs/{ID}?seed=9", lambda its: its.fulfill(**busy))
     page.click(".play")
+    pressing = page.evaluate(PRESS)  # requests wait for a moment of rest when the run goes
     page.select_option('[aria-label="Seed"]', "9")
     page.wait_for_selector(".error:visible")
+    page.evaluate("(its) => clearInterval(its)", pressing)
     page.wait_for_timeout(300)  # a step takes 180 ms
     page.unroute_all()
     at(page, f"/run/{ID}")
@@ -246,13 +255,6 @@ def test_losses_that_are_given_up_are_not_awaited_in_a_run_without_any(demo: Any
     demo.click('.runs a[href="#/run/gallery-ngram"]')
     demo.wait_for_selector("h1:text('gallery/ngram')")
     ready(demo)
-
-
-PRESS = """() => setInterval(() => {
-  const slider = document.querySelector(".slider");
-  slider.dispatchEvent(new KeyboardEvent("keydown", { key: "PageUp" }));
-  slider.dispatchEvent(new PointerEvent("pointermove", { buttons: 1 }));
-})"""
 
 
 def test_the_slider_does_nothing_in_the_frame_in_which_its_run_goes(

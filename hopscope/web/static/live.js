@@ -104,8 +104,7 @@ export class Live {
     this.missed = Boolean(again && measuring);
     if (this.missed) return;
     for (const [kind, stop] of Object.entries(this.open)) if (!again || !STAYING.includes(kind)) stop.abort();
-    for (const timer of Object.values(this.timers)) clearTimeout(timer);
-    this.timers = {};
+    this.forget();
     if (!id) return;
     state.set({ opening: true }, "none");
     return this.ask("run", async (signal) => {
@@ -172,11 +171,18 @@ export class Live {
     return this.ask("contents", (signal) => measured(signal).catch(told));
   }
 
+  /** Forget requests that wait for a moment of rest. */
+  forget() {
+    for (const timer of Object.values(this.timers)) clearTimeout(timer);
+    this.timers = {};
+  }
+
   /** Show no run if the one in the address cannot be opened; if it is already shown, it stays. */
   close() {
     const { state } = this;
     state.set({ opening: false, asking: false }, "none");
     if (this.shown === `${state.run} ${state.seed}`) return;
+    this.forget();
     this.shown = "";
     this.current = null;
     state.undone = [];
