@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import hopscope
 from hopscope.circuits import Ablation, Ablator, Pattern, adapter_of, examples_of, target
-from hopscope.circuits.ablation import Change
 from hopscope.circuits.pattern import PREVIOUS, UNIFORM, Target
 from hopscope.circuits.tables import tables_of
 from hopscope.facts import Role
@@ -17,7 +16,7 @@ from hopscope.study import RunStudy
 VALUES = (Role("value", 0), Role("value", 1))
 
 
-def doing(study: RunStudy, look: Target) -> Change:
+def doing(study: RunStudy, look: Target) -> Pattern:
     """The pattern of head 0.1 in which values have this target, and other rows the circuit's."""
     kept = study.circuit.pattern(0, 1)
     others = [(role, its) for role, its in kept.targets if role not in VALUES]
