@@ -48,16 +48,24 @@ def patterns(
     adapter: Adapter | CallbackModel, inputs: Tensor
 ) -> Iterator[Float[Tensor, "batch head seq seq"]]:
     """Every layer's attention, one layer after the other."""
+    yield from (weights for weights, _ in with_values(adapter, inputs))
+
+
+def with_values(
+    adapter: Adapter | CallbackModel, inputs: Tensor
+) -> Iterator[tuple[Weights, Brought | None]]:
+    """Every layer's attention and values (None for a CallbackModel)."""
     inputs = inputs.to(adapter.device)
     if isinstance(adapter, CallbackModel):
         adapter.check(inputs)
-        yield from adapter.attention(inputs)
+        yield from ((weights, None) for weights in adapter.attention(inputs))
         return
-    seen: list[Tensor] = []
+    seen: list[tuple[Weights, Brought]] = []
 
     def attend(_: int, heads: Heads) -> Brought:
-        seen.append(heads.weights())
-        return seen[-1] @ heads.values
+        weights = heads.weights()
+        seen.append((weights, heads.values))
+        return weights @ heads.values
 
     with torch.no_grad():
         for _ in streams(adapter, adapter.embed(inputs), attend):

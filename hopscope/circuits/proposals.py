@@ -25,9 +25,9 @@ from torch import Tensor
 
 from hopscope.circuits.ablation import Row
 from hopscope.circuits.adapters import CallbackModel
-from hopscope.circuits.attention import patterns
+from hopscope.circuits.attention import with_values
 from hopscope.circuits.components import LEAST_GAP, MOST_ROWS
-from hopscope.circuits.engine import Adapter, Brought, Heads, Weights, streams
+from hopscope.circuits.engine import Adapter, Weights
 from hopscope.circuits.examples import AND, LEADS, SELDOM, Examples
 from hopscope.circuits.pattern import Source, Target
 from hopscope.circuits.prescriber import Prescriber, Spots, prescriber_of
@@ -117,8 +117,10 @@ def proposed_targets(
     examples = examples.part(slice(max(8, ENOUGH // examples.length)))
     every = prescriber_of(adapter, examples)
     found: dict[Row, list[Target]] = {}
-    for layer, (pattern, lengths) in enumerate(_layers(adapter, examples.inputs)):
+    for layer, (pattern, values) in enumerate(with_values(adapter, examples.inputs)):
         prescriber = every.of(layer)
+        lengths = pattern.new_ones(()) if values is None else values.norm(dim=-1)
+        lengths = lengths.expand_as(pattern[:, :, 0])
         for role in examples.table:
             spots = prescriber.spots(role, examples.length)
             if not len(spots):
@@ -129,25 +131,6 @@ def proposed_targets(
                 if targets := _targets_of(looks, head, inside, least):
                     found[(layer, head), role] = targets
     return found
-
-
-def _layers(
-    adapter: Adapter | CallbackModel, inputs: Tensor
-) -> Iterator[tuple[Weights, Float[Tensor, "batch head seq"]]]:
-    """Every layer's attention and the lengths of its values (for a CallbackModel: 1)."""
-    if isinstance(adapter, CallbackModel):
-        yield from ((its, torch.ones_like(its[:, :, 0])) for its in patterns(adapter, inputs))
-        return
-    seen: list[tuple[Weights, Tensor]] = []
-
-    def attend(_: int, heads: Heads) -> Brought:
-        weights = heads.weights()
-        seen.append((weights, heads.values.norm(dim=-1)))
-        return weights @ heads.values
-
-    with torch.no_grad():
-        for _ in streams(adapter, adapter.embed(inputs), attend):
-            yield seen.pop()
 
 
 def _conditions(
