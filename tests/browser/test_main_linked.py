@@ -26,9 +26,14 @@ THINGS = {
 
 
 def pictures(page: Any) -> dict[str, Image.Image]:
+    """Each pane as it is seen. A screenshot of one element could scroll, away from the pointer."""
     ready(page)
-    shots = {pane: page.locator(f"#pane-{pane}").screenshot() for pane in PANES}
-    return {pane: Image.open(io.BytesIO(shot)).convert("L") for pane, shot in shots.items()}
+    boxes = {pane: page.locator(f"#pane-{pane}").bounding_box() for pane in PANES}
+    whole = Image.open(io.BytesIO(page.screenshot())).convert("L")
+    return {
+        pane: whole.crop((at["x"], at["y"], at["x"] + at["width"], at["y"] + at["height"]))
+        for pane, at in boxes.items()
+    }
 
 
 @pytest.mark.slow
