@@ -139,11 +139,12 @@ def _is_head(given: object) -> bool:
 
 
 CHANGE = re.compile(r"(\d{1,9})\.(\d{1,9})(?::([^=]+))?=(.+)", re.ASCII)
-WORDS = {"uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS}
-CARRIED_WORDS = {"mean": MEAN, "resample": RESAMPLE}
+WORDS = {
+    "uniform": UNIFORM, "itself": ITSELF, "previous": PREVIOUS, "mean": MEAN, "resample": RESAMPLE
+}  # fmt: skip
 POSITION = "position"
 """The word for a row that takes the head's mean attention by position (from other examples)."""
-REPLACEMENTS = (*WORDS, POSITION, *CARRIED_WORDS)
+REPLACEMENTS = (*WORDS, POSITION)
 
 
 def changes_of(
@@ -198,9 +199,7 @@ def _of_head(text: str, head: Head, what: str) -> Pattern:
 
 
 def _word(head: Head, what: str) -> Target:
-    if what == POSITION:
-        return table_of("position", head)
-    return {**WORDS, **CARRIED_WORDS}[what]
+    return table_of("position", head) if what == POSITION else WORDS[what]
 
 
 def _with_row(text: str, head: Head, before: Pattern | None, row: tuple[Role, str]) -> Pattern:

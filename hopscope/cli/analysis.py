@@ -122,7 +122,9 @@ def circuit(
     """
     search |= {"examples": asked.examples, "seed": asked.sample}
     path = Path(asked.subject.name)
-    if path.suffix == ".json" and path.is_file():
+    if path.suffix == ".json":
+        if not path.is_file():
+            raise ConfigError(f"there is no file {path}; expected a run or the file of a circuit")
         return _circuit_alone(asked, path)
     if every:
         refuse_unused("with --all", "--seed", "--figure", "--diagnose", "--no-keep")

@@ -103,7 +103,7 @@ def _parts(folder: RunFolder) -> list[Part]:
     date = "" if unknown else f", last commit {found.date:%Y-%m-%d %H:%M} UTC"
     tags = f", tags: {', '.join(found.tags)}" if found.tags else ""
     lines = (
-        f"{folder.path}: {len(files)} files, {size:.1f} MiB, {kept}",
+        f"{folder.path}: {counted(len(files), 'file')}, {size:.1f} MiB, {kept}",
         f"{found.status}{date}{tags}",
     )
     settings = [(name, text_of(value)) for name, value in _settings(folder).items()]
@@ -257,7 +257,8 @@ def verify(run: str, store: Store) -> int:
     others = folder.untracked()
     if others:
         more = f" and {len(others) - FEW} more" if len(others) > FEW else ""
-        say(f"{len(others)} files not written by hopscope: {', '.join(others[:FEW])}{more}")
+        files = counted(len(others), "file")
+        say(f"{files} not written by hopscope: {', '.join(others[:FEW])}{more}")
     return 1 if problems else 0
 
 

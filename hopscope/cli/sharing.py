@@ -95,7 +95,7 @@ def push(run: str, place: str, license: str, private: bool, store: Store) -> Non
     check_place(place)
     folder = flags.find_run(run, store)
     url = Hub().push(folder, place, license, private)
-    say(f"{folder.name}: {len(folder.manifest.files)} files and a card, at {url}")
+    say(f"{folder.name}: {counted(len(folder.manifest.files), 'file')} and a card, at {url}")
 
 
 @command(

@@ -122,18 +122,21 @@ class Subject:
             )
         if not Path(place).exists():
             raise ConfigError(f"{place} does not exist")
+        task_of = read_task(self.task)  # a wrong task fails before the model is loaded
         from hopscope.training.device import device_of
 
         model, vocabulary = _hf(place) if kind == "hf" else _nanogpt(place)
-        task = read_task(self.task, vocabulary)
+        task = task_of(vocabulary)
         module = getattr(model, "module", model)
         module.to(device_of(self.device))
         circuit = Circuit.load(self.circuit_file) if self.circuit_file else None
         return studies.Study(model, task, name=Path(place).name or place, circuit=circuit)
 
 
-def read_task(text: str, vocabulary: int) -> Any:
-    """The task that a file describes, or the one of repeated tokens."""
+def read_task(text: str) -> Callable[[int], Any]:
+    """The task that a file describes, or the one of repeated tokens, as a function of the model's
+    number of tokens.
+    """
     fields: Any = {"kind": REPEATED}
     if text != REPEATED:
         try:
@@ -147,15 +150,15 @@ def read_task(text: str, vocabulary: int) -> Any:
     if not isinstance(fields, dict) or "kind" not in fields:
         raise ConfigError(f"--task is {text}; expected a JSON object with the key `kind`")
     if fields["kind"] != REPEATED:
-        return Experiment.model_validate({"task": fields}).task
+        task = Experiment.model_validate({"task": fields}).task
+        return lambda _: task
     sizes = {name: value for name, value in fields.items() if name != "kind"}
-    try:
-        return circuits.repeated_tokens(**{"vocabulary": vocabulary} | sizes)
-    except TypeError:
+    if not sizes.keys() <= {"vocabulary", "length", "filler", "start"}:
         raise ConfigError(
             f"--task is {text}, of {', '.join(sizes)}; {REPEATED} has vocabulary, length, filler "
             "and start"
-        ) from None
+        )
+    return lambda vocabulary: circuits.repeated_tokens(**{"vocabulary": vocabulary} | sizes)
 
 
 def _hf(folder: str) -> tuple[Any, int]:

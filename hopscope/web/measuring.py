@@ -12,8 +12,8 @@ import numpy as np
 
 from hopscope import intervals
 from hopscope.circuits import Ablation, Ablator, Examples, Pattern, examples_of
-from hopscope.circuits.ablation import CARRIED_WORDS, changes_of
-from hopscope.circuits.pattern import UNTOUCHED, Head
+from hopscope.circuits.ablation import changes_of
+from hopscope.circuits.pattern import Head
 from hopscope.circuits.tables import with_tables
 from hopscope.errors import CircuitError
 from hopscope.web.opened import Key, Opened, Spread
@@ -94,7 +94,7 @@ def costs(run: Opened, asked: CostsQuestion, ask: Ask) -> Iterator[dict[str, Any
     plain = run.ablator(asked.examples, asked.sample)
     _, before = changed_by(run, asked)
     plain.check_paths(before)
-    texts = [*_heads(plain, asked), *_rows(run, plain, asked, before)]
+    texts = _in_turn(run, plain, asked)
     tried = [changes_of([text], before) for text in texts]
     every = [change for changes in (before, *tried) for change in changes.values()]
     ablator = tabled(run, plain, asked, every)
@@ -151,28 +151,17 @@ def _losses(ablator: Ablator, ablations: list[Ablation], ask: Ask) -> list[Sprea
     return [spread(losses) for losses in found]
 
 
-def _heads(ablator: Ablator, asked: CostsQuestion) -> list[str]:
-    """Return one change for every head."""
-    layers, heads = ablator.adapter.layers, ablator.adapter.heads
-    return [f"{n}.{head}={asked.instead}" for n in range(layers) for head in range(heads)]
+def _in_turn(run: Opened, ablator: Ablator, asked: CostsQuestion) -> list[str]:
+    """Return one change for every head, and for each attention row on a path of the circuit.
 
-
-def _rows(
-    run: Opened, ablator: Ablator, asked: CostsQuestion, before: dict[Head, Pattern]
-) -> list[str]:
-    """Return one change for each attention row on a path of the circuit; without a circuit, for
-    every row. Heads whose output is replaced are left out.
+    Without a circuit, for every row.
     """
-    what = "uniform" if asked.instead in CARRIED_WORDS else asked.instead
+    layers, heads = range(ablator.adapter.layers), range(ablator.adapter.heads)
+    every = [(layer, head) for layer in layers for head in heads]
     if run.circuit is not None:
         rows = dict.fromkeys((p.layer, p.head, p.destination) for p in run.circuit.paths)
     else:
-        layers, heads = range(ablator.adapter.layers), range(ablator.adapter.heads)
-        rows = dict.fromkeys(
-            (n, h, r) for n in layers for h in heads for r in ablator.examples.table
-        )
-    return [
-        f"{layer}.{head}:{destination}={what}"
-        for layer, head, destination in rows
-        if before.get((layer, head), UNTOUCHED).rest not in CARRIED_WORDS.values()
-    ]
+        rows = dict.fromkeys((*at, role) for at in every for role in ablator.examples.table)
+    names = [f"{layer}.{head}" for layer, head in every]
+    names += [f"{layer}.{head}:{destination}" for layer, head, destination in rows]
+    return [f"{name}={asked.instead}" for name in names]

@@ -88,8 +88,7 @@ class CostsQuestion(ModelQuestion):
 
     examples: ExampleCount = 256
     instead: Literal["uniform", "itself", "previous", "position", "mean", "resample"] = "uniform"
-    """The change of each; "mean" and "resample" replace whole heads, so single rows are uniform
-    then."""
+    """The change of each."""
 
 
 def read_json(data: bytes) -> dict[str, Any]:

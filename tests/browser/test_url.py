@@ -86,4 +86,5 @@ def test_addresses_are_read_and_nonsense_is_left_out(blank: Any) -> None:
     assert (state["step"], state["ex"], state["kind"], state["pane"]) == (None, 0, "own", "")
     assert (written, large["seed"], len(large["off"])) == (long, 2**31 - 1, 640)
     assert (none["seed"], broken["run"]) == (None, "")
-    assert [(its["head"], its["as"]) for its in rows["off"]] == [(1, "itself"), (0, "mean")]
+    ways = [("query", "mean"), ("query", "resample"), ("query", "itself"), ("", "mean")]
+    assert [(its["destination"], its["as"]) for its in rows["off"]] == ways

@@ -134,7 +134,7 @@ def test_what_cannot_be_done_is_refused() -> None:
     bad = [(text, form) for text in ("3=uniform", "3.0", "x.0=mean", "3.0:=mean", "٣.0=mean", "")]
     for text, line in (
         *bad,
-        ("3.0=flat", "WHAT is uniform, itself, previous, position, mean"),
+        ("3.0=flat", "WHAT is uniform, itself, previous, mean, resample, pos"),
         ("3.0=0 valve>query", "there is no role '0 valve'"),
         ("3.0:query=value", "or a role that it looks at"),
         ("3.0:query=key 0>value 0", "is for the row query but names value 0"),

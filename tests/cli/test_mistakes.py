@@ -92,6 +92,8 @@ attention gallery/demo --save x.foo | expected a name that ends in .json
 circuit gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
 attention nanogpt:none.pt --task repeated-tokens | none.pt does not exist
 attention hf:folder.svg | hf:folder.svg needs --task
+attention hf:. --task repeated-token | is repeated-token; expected repeated-tokens or a file
+circuit none.json | there is no file none.json; expected a run or the file of a circuit
 attention gallery/demo --task x.json | hf:FOLDER, nanogpt:FILE); gallery/demo is taken for a run
 ablate gallery/demo --examples 100000000 | take fewer examples
 ablate gallery/demo --head '1.0=query>value 7' | there is no role 'value 7' here; the roles are

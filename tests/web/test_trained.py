@@ -108,9 +108,13 @@ def test_every_head_and_every_row_in_turn(
         np.testing.assert_allclose(row["clean"]["mean"], wanted["the model"], atol=1e-6)
     last = said(root, capsys, "ablate", "--examples", "8", "--head", changes[-1])
     np.testing.assert_allclose(found[-1]["changed"]["mean"], hops(last[-1]), atol=1e-6)
-    replaced = CostsQuestion(examples=4, changes=("0.0=mean",))  # such a head has no rows
-    changes = [row["change"] for row in views.shown(ID, 9).costs(replaced, wait)]
-    assert [change for change in changes if change.startswith("0.0")] == ["0.0=uniform"]
+    replaced = CostsQuestion(examples=8, changes=("0.0=mean",), instead="resample")
+    found = {row["change"]: row for row in views.shown(ID, 9).costs(replaced, wait)}
+    flags = ("--head", "0.0=mean", "--head", "1.1:query=resample")
+    rows = said(root, capsys, "ablate", "--examples", "8", *flags)
+    ours = found["1.1:query=resample"]["changed"]["mean"]
+    np.testing.assert_allclose(ours, hops(rows[-1]), atol=1e-6)
+    assert "0.0:query=resample" in found
 
 
 def test_a_saved_page_is_of_the_seed_and_the_step_that_are_asked_for(

@@ -105,8 +105,8 @@ export class Bench {
     streams.push(x);
   }
 
-  /** For each layer with the changes "mean" or "resample": a function (head, example) that gives
-   *  the replaced outputs, which are the mean over the first examples, or those of the example
+  /** For each layer with the changes "mean" or "resample": a function (word, example) that gives
+   *  the outputs of all heads instead, the mean over the first examples, or those of the example
    *  before. If the bench `shown` (of one example) is given, its example takes the place of the
    *  first. */
   *carriers(layers, count, { shown = null, read = this.all.read } = {}) {
@@ -118,7 +118,7 @@ export class Bench {
       const size = this.reading(layer, read) * this.model.inner;
       const before = (example) => usual.subarray(((example - 1 + count) % count) * size).subarray(0, size);
       const mean = meanOf(usual, size, count);
-      found[layer] = (head, example) => (changes.get(head).carried === "mean" ? mean : before(example));
+      found[layer] = (word, example) => (word === "mean" ? mean : before(example));
     }
     return found;
   }

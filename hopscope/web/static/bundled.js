@@ -107,7 +107,7 @@ class Bundle {
     const asked = this.asked(question);
     const { changes: before = [], ...rest } = asked;
     if (this.has(asked.step)) {
-      for (const change of this.inTurn(before)) {
+      for (const change of this.inTurn()) {
         const found = await this.ask("ablate", { ...rest, before, changes: [change] }, options);
         yield { change, clean: found.clean, changed: found.changed };
       }
@@ -118,15 +118,13 @@ class Bundle {
     for (const [change, changed] of Object.entries(its.changes)) yield { change, clean: its.clean, changed };
   }
 
-  inTurn(before) {
+  inTurn() {
     const { model, circuit, task } = this.description;
     const heads = everyHead(model).map(headName);
-    const replaced = (head) => before.some((its) => [`${head}=mean`, `${head}=resample`].includes(its));
     const rows = circuit
       ? arrows(this.description).map(named)
       : heads.flatMap((head) => task.roles.map((role) => `${head}:${role}`));
-    const left = [...new Set(rows)].filter((row) => !replaced(row.split(":")[0]));
-    return [...heads, ...left].map((name) => `${name}=uniform`);
+    return [...new Set([...heads, ...rows])].map((name) => `${name}=uniform`);
   }
 
   async views() {

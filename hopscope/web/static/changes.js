@@ -5,7 +5,7 @@
 /** @typedef {import("./state.js").Change} Change */
 
 export const WAY = /^(uniform|itself|previous|position|mean|resample)$/;
-export const OF_HEADS = ["mean", "resample"]; // changes of whole heads, not of single rows
+export const REPLACED = ["mean", "resample"]; // words that replace what a head brings, not where it looks
 const ITEM = /^(\d{1,3})\.(\d{1,3})(?::([^=:;]{1,40}))?(?:=([a-z]{1,10}))?$/;
 
 /** Parse one change: "1.0", "2.1:query", "2.1:query=itself"; null if it is invalid.
@@ -14,9 +14,7 @@ export function item(text, as = "uniform") {
   const found = ITEM.exec(text);
   if (!found) return null;
   const [, layer, head, destination = "", word] = found;
-  const way = word && WAY.test(word) ? word : as;
-  if (destination && OF_HEADS.includes(way)) return null;
-  return { layer: Number(layer), head: Number(head), destination, as: way };
+  return { layer: Number(layer), head: Number(head), destination, as: word && WAY.test(word) ? word : as };
 }
 
 /** The name of a change, without the replacement.
@@ -34,9 +32,8 @@ export function asFlag(its) {
 /** No changes: of each layer, a Map by the number of the head. */
 export const unchanged = (layers) => Array.from({ length: layers }, () => new Map());
 
-/** Parse texts into changes of each layer, added to those in `before`. A change replaces the head's
- *  output, {carried: "mean"}, or the attention of its rows, {rows: {role: word}, rest: word}; a row
- *  without a word is unchanged. */
+/** Parse texts into changes of each layer, added to those in `before`. A change is a word for each
+ *  row of a head, {rows: {role: word}, rest: word}; a row without a word is unchanged. */
 export function changesOf(texts, before) {
   const changes = before.map((its) => new Map(its));
   const said = new Map();
@@ -50,7 +47,7 @@ export function changesOf(texts, before) {
       throw new Error(`head ${name} is given twice ("${text}"); give one change for each head or row`);
     said.set(name, [...rows, destination]);
     const own = changes[layer];
-    own.set(head, OF_HEADS.includes(as) ? { carried: as } : rowOf(own.get(head), destination, as));
+    own.set(head, rowOf(own.get(head), destination, as));
   }
   return changes;
 }
@@ -61,5 +58,9 @@ function rowOf(before, role, word) {
   return { rows: { ...rows, [role]: word }, rest };
 }
 
-/** Does one of these changes of a layer replace a head's output? */
-export const replaces = (changes) => [...changes.values()].some(({ carried }) => carried);
+/** The word for the rows of a role. */
+export const wordOf = ({ rows, rest }, role) => (Object.hasOwn(rows, role) ? rows[role] : rest);
+
+/** Does one of these changes of a layer replace what a head brings to a row? */
+export const replaces = (changes) =>
+  [...changes.values()].some(({ rows, rest }) => [rest, ...Object.values(rows)].some((its) => REPLACED.includes(its)));

@@ -2,7 +2,7 @@
 // The state of the page: values from the address (view) and fetched values (data). A function that
 // draws registers the keys on which it depends, and is called when one of them changes.
 
-import { OF_HEADS, asFlag } from "./changes.js";
+import { asFlag } from "./changes.js";
 import { gives } from "./source.js";
 import { START, fitted, format, parse } from "./url.js";
 
@@ -90,7 +90,7 @@ export class State {
     this.dropped = [];
     if (!all.length) return;
     const told = all.join(", ").slice(0, 120);
-    const text = `A part of the address was left out, since this run has nothing of that name: ${told}`;
+    const text = `Parts of the address were left out, since this run does not have them: ${told}`;
     this.set(patch, "none");
     this.fail("address", text);
     this.remember("replace");
@@ -188,9 +188,8 @@ export class State {
   toggle({ layer, head, destination = "" }) {
     if (this.isOff(layer, head, destination))
       return this.change(this.off.filter((its) => !covers(its, { layer, head, destination })));
-    const as = destination && OF_HEADS.includes(this.as) ? "uniform" : this.as;
     const others = this.off.filter((its) => destination || its.layer !== layer || its.head !== head);
-    this.change([...others, { layer, head, destination, as }]);
+    this.change([...others, { layer, head, destination, as: this.as }]);
   }
 
   /** Set the list of what is off; the earlier list is kept for undo. */

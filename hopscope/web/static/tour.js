@@ -1,6 +1,6 @@
 // A tour in six questions. Each sets the state of the page, and has a line with the answer.
 
-import { OF_HEADS, named } from "./changes.js";
+import { named } from "./changes.js";
 import { button, fill, h, icon } from "./dom.js";
 import { asks } from "./explained.js";
 import { current } from "./losses.js";
@@ -59,8 +59,7 @@ function stops(state) {
   const path = all.find((its) => its.carried.includes(last)) ?? moving[0] ?? all[0];
   const { layer, head, destination, source } = path;
   const name = `${layer}.${head}`;
-  const as = OF_HEADS.includes(state.as) ? "uniform" : state.as;
-  const row = { layer, head, destination, as };
+  const row = { layer, head, destination, as: state.as };
   const used = headsOf(about);
   const others = everyHead(model)
     .filter((its) => !used.has(headName(its)))

@@ -3,6 +3,7 @@
 // flat arrays [example, position, d_model].
 
 import { add, affine, gelu, norm } from "./algebra.js";
+import { REPLACED, wordOf } from "./changes.js";
 import { affineIn, roomFor } from "./vectors.js";
 
 export class Transformer {
@@ -92,7 +93,7 @@ export class Transformer {
   /** The residual stream of examples [from, to) after a layer, at the last `read` positions.
    *
    *  `changes` are the changes of this layer's heads, by their numbers; `means` is the mean attention
-   *  of all heads; `carried(head, example)` returns a replaced output, [read, inner];
+   *  of all heads; `carried(word, example)` returns outputs that replace those of rows, [read, inner];
    *  `seen(example, head, pattern)` is called with all attention, `brought(example, mixed)` with the
    *  outputs of heads.
    */
@@ -112,16 +113,18 @@ export class Transformer {
       for (let head = 0; head < heads; head++) {
         const change = changes?.get(head);
         this.attend(query, key, n, head, read, length, pattern);
-        if (change && !change.carried) {
+        const words = change && wordsOf(change, all, from + n, read);
+        if (words) {
           const mean = means.subarray((number * heads + head) * length * length);
-          paint(change, pattern, { all, example: from + n, read, causal, mean });
+          paint(words, pattern, { length, causal, mean });
         }
         seen?.(from + n, head, pattern);
         this.mix(pattern, value, n, head, read, length, mixed);
-        if (change?.carried) {
-          const own = mixed.subarray(n * read * inner, (n + 1) * read * inner);
-          copyHead(carried(head, from + n), own, { inner, head, width: d_head });
-        }
+        words?.forEach((word, row) => {
+          if (!REPLACED.includes(word)) return;
+          const at = row * inner + head * d_head;
+          mixed.set(carried(word, from + n).subarray(at, at + d_head), n * read * inner + at);
+        });
       }
       brought?.(from + n, mixed.subarray(n * read * inner, (n + 1) * read * inner));
     }
@@ -184,22 +187,19 @@ function lastRows(x, examples, length, read, width) {
   return found;
 }
 
-/** Copy one head's part of the outputs in an example from one array to another. */
-function copyHead(source, target, { inner, head, width }) {
-  for (let at = head * width; at < target.length; at += inner)
-    for (let n = at; n < at + width; n++) target[n] = source[n];
+/** A change's word for each of the last `read` positions of an example. */
+function wordsOf(change, { length, roles, role }, example, read) {
+  const end = (example + 1) * length;
+  return Array.from({ length: read }, (_, row) => wordOf(change, roles[role[end - read + row]]));
 }
 
-/** Overwrite `pattern`, one head's attention in one example (a row for each of the last `read`
- *  positions), by a change, as hopscope/circuits/prescriber.py does. `mean` is the head's mean
- *  attention by position, in any unit. */
-function paint(change, pattern, { all, example, read, causal, mean }) {
-  const { length, roles, role } = all;
-  for (let row = 0; row < read; row++) {
-    const at = length - read + row;
-    const name = roles[role[example * length + at]];
-    const word = Object.hasOwn(change.rows, name) ? change.rows[name] : change.rest;
-    if (word === null) continue;
+/** Overwrite `pattern`, one head's attention in one example, by a word for each of its rows, as
+ *  hopscope/circuits/prescriber.py does. `mean` is the head's mean attention by position, in any
+ *  unit. */
+function paint(words, pattern, { length, causal, mean }) {
+  for (const [row, word] of words.entries()) {
+    if (word === null || REPLACED.includes(word)) continue;
+    const at = length - words.length + row;
     const line = pattern.subarray(row * length, (row + 1) * length);
     const end = causal ? at + 1 : length; // visible positions
     line.fill(0);

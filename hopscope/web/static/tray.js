@@ -2,7 +2,7 @@
 // and path. Elements are made once and updated, because an element that is replaced between pointer
 // down and up gets no click.
 
-import { OF_HEADS, item, named } from "./changes.js";
+import { item, named } from "./changes.js";
 import { able, button, fill, h, icon, select, write } from "./dom.js";
 import { EXAMPLES } from "./live.js";
 import { everyHead, headName, headsOf } from "./paths.js";
@@ -85,14 +85,13 @@ function kept(make) {
 function row(state, name) {
   const its = () => state.off.find((one) => named(one) === name);
   const words = changeWords(item(name));
-  const ways = WAYS.filter(([way]) => !item(name).destination || !OF_HEADS.includes(way));
   return h(
     "li",
     {},
     h("span", {}, words),
     select(
       `What ${name} does instead`,
-      ways,
+      WAYS,
       its().as,
       (as) => state.change(state.off.map((one) => (one === its() ? { ...one, as } : one))),
     ),
