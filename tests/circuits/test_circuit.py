@@ -381,6 +381,16 @@ def test_what_cannot_be_is_warned_of(circuit: Circuit) -> None:
         its = circuit.model_copy(update={"components": (each,)})
         assert len(its.warnings) == warned, (layer, times)
         assert its.verdict.startswith("Not faithful") == bool(warned)
+        # If the model itself looks there, its place can be known: a token may name it.
+        mixture = Target(((Source("relation", None, "hop", times), 0.1), (Source("itself"), 0.9)))
+        for holds, rule, still in (
+            (1.0, each.target, 0),
+            (0.5, each.target, warned),
+            (1.0, mixture, warned),
+        ):
+            found = each.model_copy(update={"holds": near(holds), "target": rule})
+            its = circuit.model_copy(update={"components": (found,)})
+            assert len(its.warnings) == still, (layer, times, holds, rule)
     for low, rest, warned in ((1.02, "even", 1), (1.001, "even", 0), (1.02, "mean", 0)):
         better = Score(
             attention="prescribed",
