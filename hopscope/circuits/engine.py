@@ -275,14 +275,22 @@ def check_attention(layer: int, weights: Tensor, causal: bool) -> None:
 
 
 def check_same(first: Tensor, again: Tensor) -> None:
-    """Raise CircuitError if two calls with the same inputs gave different outputs."""
-    check_finite(first, "an output")
-    if not torch.allclose(first, again, rtol=NEAR, atol=NEAR * float(first.abs().mean())):
+    """Raise CircuitError if two calls with the same inputs gave different outputs. Classes that a
+    model rules out (minus infinity) must be the same.
+    """
+    told = without_ruled_out(first)
+    check_finite(told, "an output")
+    if not torch.allclose(first, again, rtol=NEAR, atol=NEAR * float(told.abs().mean())):
         raise CircuitError(
             "two calls with the same inputs give different outputs, by up to "
             f"{float((first - again).abs().max()):.3g}: the module draws at random, as dropout "
             "does in training; call `module.eval()` first"
         )
+
+
+def without_ruled_out(logits: Tensor) -> Tensor:
+    """The logits with 0 for classes that a model rules out by minus infinity."""
+    return logits.masked_fill(logits == -torch.inf, 0)
 
 
 def check_finite(numbers: Tensor, what: str) -> None:

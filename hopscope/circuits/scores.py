@@ -216,7 +216,9 @@ class Runs:
         # A model may answer several hops at one position, each with classes of its own.
         model, outputs = (each.unflatten(-1, (examples.abreast, -1)) for each in (model, outputs))
         logs, others = model.log_softmax(-1), outputs.log_softmax(-1)
-        divergence = (logs.exp() * (logs - others)).sum(-1).flatten(1).mean(1)
+        shares = logs.exp()
+        terms = torch.where(shares > 0, shares * (logs - others), 0)  # 0 for classes ruled out
+        divergence = terms.sum(-1).flatten(1).mean(1)
         same = (model.argmax(-1) == outputs.argmax(-1)).double().flatten(1).mean(1)
         return divergence, same
 

@@ -78,7 +78,12 @@ def encoder_of(model: Stranger, **more: Any) -> EncoderAdapter:
 def blocks_of(module: Stranger, **more: Any) -> BlockAdapter:
     given: dict[str, Any] = {"block": module.block, "causal": module.causal, "model": module} | more
     return BlockAdapter(
-        module.into, given.pop("block"), module.leave, module, given.pop("shape", SHAPE), **given
+        module.into,
+        given.pop("block"),
+        given.pop("unembed", module.leave),
+        module,
+        given.pop("shape", SHAPE),
+        **given,
     )
 
 
@@ -183,6 +188,7 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
             {"block": lambda n, x, attend: dropout(model.block(n, x, attend), 0.1)},
             "different outputs",
         ),
+        ({"unembed": lambda x: dropout(model.leave(x), 0.1), "model": None}, "different outputs"),
         ({"block": lambda n, x, attend: model.block(n, x, attend)[..., 1:]}, "returned .*, 11"),
         (
             {"block": lambda n, x, attend: (model.block(n, x, attend),)},
@@ -204,6 +210,29 @@ def test_blocks_that_are_not_what_they_were_said_to_be_are_refused(model: Strang
     ):
         with pytest.raises(CircuitError, match=line):
             blocks_of(model, **more).embed(inputs)
+
+
+@torch.no_grad()
+def test_outputs_that_a_model_rules_out_are_no_damage(model: Stranger) -> None:
+    """Minus infinity is the logit of a class that is never right."""
+    inputs = examples_of(TWO_HOPS, 4).inputs
+
+    def without_first(outputs: Tensor) -> Tensor:
+        return torch.cat([torch.full_like(outputs[..., :1], -torch.inf), outputs[..., 1:]], -1)
+
+    class Ruling(Stranger):
+        def leave(self, x: Tensor) -> Tensor:
+            return without_first(super().leave(x))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return without_first(super().forward(x))
+
+    ruling = Ruling(model.causal, True).eval()
+    callback_of(ruling).check(inputs)
+    blocks_of(ruling, model=ruling).embed(inputs)
+    for off in (lambda its: 1.01 * ruling(its), lambda its: without_first(ruling(its).flip(-1))):
+        with pytest.raises(CircuitError, match="the adapter for Ruling is off by"):
+            blocks_of(ruling, model=off).embed(inputs)
 
 
 @torch.no_grad()

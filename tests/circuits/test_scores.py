@@ -279,6 +279,11 @@ def test_answers_are_compared_where_they_are_asked() -> None:
     kl, same = runs.agreement(*runs.compared(examples, out, elsewhere))
     assert (kl.mean, same.mean) == (pytest.approx(0, abs=1e-9), 1)
     assert runs.agreement(*runs.compared(examples, out, torch.randn_like(out)))[0].mean > 0.1
+    # A class that the model rules out has no part in the divergence.
+    more = torch.randn_like(out)
+    ruled = [torch.cat([torch.full_like(its[..., :1], -torch.inf), its], -1) for its in (out, more)]
+    both = (runs.compared(examples, *ruled), runs.compared(examples, out, more))
+    assert all(torch.allclose(mine, its) for mine, its in zip(*both, strict=True))
 
 
 def test_intervals_are_those_of_a_bootstrap() -> None:
