@@ -248,6 +248,8 @@ class Ablations(Displayed, Config):
         lines += [
             f"{row.changed:<{width}}  loss {row.loss:.4f}  rise {row.rise}" for row in self.rows
         ]
+        if self.rows:
+            lines.append(f"means over {self.examples:,} examples; rise with its 95 % interval")
         return "\n".join(lines)
 
 

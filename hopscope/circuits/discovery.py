@@ -171,6 +171,7 @@ def _check_learned(loss: float, chance: float, settings: Discovery, force: bool)
     """Raise NotLearned if the loss is near or above chance, unless forced."""
     if loss > settings.unlearned * chance and not force:
         raise NotLearned(
-            f"this model has not learned the task: its loss is {loss:.3f}, and "
-            f"chance is {chance:.3f}; train it further, or search with force=True (`--force`)"
+            f"this model has not learned the task: its mean loss is {loss:.3f}, above "
+            f"{settings.unlearned:.0%} of chance ({chance:.3f}); train it further, or search with "
+            "force=True (`--force`)"
         )

@@ -93,7 +93,7 @@ def paired(questions: Questions) -> Task:
     """The task, if its examples can be paired; else raises CircuitError."""
     if not isinstance(questions, FactTask):
         raise CircuitError(
-            "these questions draw no minimal pairs, as hopscope's tasks over facts do (Retrieval, "
+            "this task draws no minimal pairs, as hopscope's tasks over facts do (Retrieval, "
             "Induction, …); hopscope.circuits.patch takes Pairs of your own"
         )
     task: Task = questions

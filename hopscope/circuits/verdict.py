@@ -55,9 +55,10 @@ def warnings_of(circuit: "Circuit") -> Iterator[str]:
         learned = fmean(circuit.losses.known)  # answers of other hops are guesses
         differ = likeness is not None and likeness.high < circuit.enough * learned
         if differ and shares and shares.mean >= circuit.enough:
+            same = "share of equal answers:" if score.same_answer else "R²:"
             yield (
                 f"{score.attention} attention, rest {score.rest}: the loss is recovered, but not "
-                f"the model's own answers ({'the same' if score.same_answer else 'R²'}: {likeness})"
+                f"the model's own answers ({same} {likeness})"
             )
     for each in circuit.components:
         if _is_the_models_own(each):

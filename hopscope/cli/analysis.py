@@ -101,7 +101,7 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
 @analysis(
     128,
     option("--again", "Search again, though a circuit was found before."),
-    option("--fresh N", "Number of other examples, on which the circuit is measured.",
+    option("--fresh N", "Number of other examples, on which the found circuit is measured.",
            type=click.IntRange(2), default=Discovery().fresh),
     option("--repeat N", "Independent searches; the share that finds a component is its stability.",
            name="searches", type=click.IntRange(1), default=1),
@@ -109,7 +109,7 @@ SAVED = (".edges.json", ".circuitsvis.json", ".safetensors", ".legacy.safetensor
     option("--no-keep", "Do not keep the circuit with the run."),
     option("--all", "All seeds of the run's recipe, a line for each.", name="every"),
     option("--diagnose", "Also compute backup heads and restored heads."),
-    endings=SAVED,
+    of="examples that the search sees", endings=SAVED,
 )  # fmt: skip
 def circuit(
     asked: Asked, again: bool, every: bool, diagnose: bool, no_keep: bool, **search: Any

@@ -53,16 +53,19 @@ Analysis = Callable[..., Output]
 
 
 def analysis(
-    examples: int, *own: Callable[[Any], Any], least: int = 1, gpu: bool = True, **written: Any
+    examples: int,
+    *own: Callable[[Any], Any],
+    least: int = 1,
+    of: str = "fresh examples",
+    gpu: bool = True,
+    **written: Any,
 ) -> Callable[[Analysis], click.Command]:
     """Make a command from a function that takes `Asked` and its own options and returns `Output`.
 
-    `examples` is the default of --examples, `least` its minimum. `written` is passed to `reporting`
-    (what can be saved and drawn).
+    `examples` is the default of --examples, `least` its minimum, `of` what it counts.
+    `written` is passed to `reporting` (what can be saved and drawn).
     """
-    count = option(
-        "--examples N", "Number of fresh examples.", type=click.IntRange(least), default=examples
-    )
+    count = option("--examples N", f"Number of {of}.", type=click.IntRange(least), default=examples)
     subject_options = (
         gathered("subject", Subject, *run_options, flags.device)
         if gpu

@@ -26,6 +26,8 @@ from hopscope.plots.symbols import short_role
 def emergence(asked: Asked, every: bool) -> Output:
     """Show when the paths of the circuit appeared during training.
 
+    A model from elsewhere has a single checkpoint; in Python, hopscope.Study.series takes several.
+
     --figure FILE draws two more figures: FILE-order, the order of the paths, and FILE-circuit, the
     circuit with its paths coloured by time. With --all, FILE-seed-N is drawn for each seed.
     """

@@ -122,6 +122,11 @@ class Subject:
             )
         if not Path(place).exists():
             raise ConfigError(f"{place} does not exist")
+        if kind == "hf" and not Path(place).is_dir():
+            raise ConfigError(
+                f"{place} is a file; expected a folder that transformers wrote "
+                "(`model.save_pretrained(FOLDER)`)"
+            )
         task_of = read_task(self.task)  # a wrong task fails before the model is loaded
         from hopscope.training.device import device_of
 

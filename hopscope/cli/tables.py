@@ -129,7 +129,10 @@ def loss_parts(run: "Run") -> list[Part]:
     steps, losses = run.losses("train")
     levels = [*dict.fromkeys(level or 1.0 for level in run.recipe.chances)]
     hops = run.recipe.asked_hops()
-    curves = [plot(steps, losses.mean(axis=1), levels, width(), hops)] if len(steps) else []
+    curves: list[Part] = []
+    if len(steps):
+        drawn = plot(steps, losses.mean(axis=1), levels, width(), hops)
+        curves = [f"{drawn}\n       loss in training (digits: hops; dotted: chance)"]
     if not run.folder.manifest.complete:
         return [*curves, unfinished(run)]
     rows = learned_rows(run)

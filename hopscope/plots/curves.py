@@ -71,7 +71,7 @@ def loss_curves(run: Run) -> Picture:
     if many:
         figure.legend(loc="outside lower center", ncols=ACROSS)
     else:
-        axes.legend(loc="upper right")
+        axes.legend(loc="best")  # the upper right, unless curves are there
     return figure
 
 

@@ -44,24 +44,30 @@ def role_maps_figure(maps: RoleMaps, used: Collection[Head] = (), of: str = "rol
     Heads in `used` (those of a circuit) are marked; `of` is the name of the figure.
     """
     names = [short_role(role) for role in maps.roles]
+    more = bool(np.nan_to_num(maps.others).any())
+    """There are other chains."""
+    sides = ": left of the line those of the own chain, right of it those of all other chains"
     caption = (
-        "Mean attention of each head (layer.head) from a role (row) to the same roles (column): "
-        "left of the line those of the own chain, right of it those of all other chains."
+        "Mean attention of each head (layer.head) from a role (row) to the same roles (column)"
+        f"{sides * more}."
         f"{' Star: heads of the circuit.' * bool(used)}"
         f"{' Grey: roles that never occur.' * bool(np.isnan(maps.own).any())} "
         f"{role_legend(maps.roles)}"
     )
-    both = np.concatenate((maps.own, maps.others), axis=-1)
+    both = np.concatenate((maps.own, maps.others), axis=-1) if more else maps.own
     heads, arranged = _chosen(both, used)
-    grid = Grid.of(*arranged, len(names), 2 * len(names), max(map(len, names)))
+    sources = names * (1 + more)
+    grid = Grid.of(*arranged, len(names), len(sources), max(map(len, names)))
     figure, panels = _panels((of, caption + _left_out(both, heads, used)), grid, heads)
     for head, axes in panels.items():
-        _map(axes, both[head], (names, names * 2), grid)
-        axes.axvline(len(names) - 0.5, color=DIM, linewidth=0.8)
+        _map(axes, both[head], (names, sources), grid)
+        if more:
+            axes.axvline(len(names) - 0.5, color=DIM, linewidth=0.8)
         if head in used:
             axes.set_title(f"{axes.get_title()}*", color=USED, fontweight="bold", pad=2)
     star = "; *: head of the circuit" if used else ""
-    figure.supxlabel(f"source: own chain (left of the line), other chains (right){star}")
+    chains = ": own chain (left of the line), other chains (right)" if more else ""
+    figure.supxlabel(f"source{chains}{star}")
     figure.supylabel("destination")
     _scale(figure, panels, arranged[0])
     return figure

@@ -341,8 +341,8 @@ def baselines_pieces(found: "Baselines") -> list[Piece]:
     It has precision and recall at the best threshold, the faithfulness with as many arrows as the
     circuit has, and the measures of MIB.
     """
-    columns = ["method", "rows: precision / recall", "at", "arrows", "faithfulness", "CPR", "CMD",
-               "AUROC"]  # fmt: skip
+    columns = ["method", "rows: precision / recall", "least score", "arrows", "faithfulness", "CPR",
+               "CMD", "AUROC"]  # fmt: skip
     mine = found.circuit_kept
     rows = [[f"circuit ({mine.arrows} arrows)", "", "", "", f"{mine.faithfulness:.2f}", "", "", ""]]
     for ranking in found.rankings:

@@ -29,10 +29,13 @@ DATABASE_SETTINGS: dict[str, Any] = {
 
 
 class QueryError(Exception):
-    """An error of DuckDB; the text is its first line."""
+    """An error of DuckDB; the text is its first line, and the names that it proposes instead."""
 
     def __init__(self, error: Exception) -> None:
-        said = (str(error).splitlines() or [""])[0]
+        said, *more = str(error).splitlines() or [""]
+        for line in more:
+            if line.startswith(("Candidate ", "Did you mean ")):
+                said = f"{said.rstrip('!')}; {line[0].lower()}{line[1:]}".replace(": : ", ": ")
         if "module 'pytz'" in said:  # DuckDB makes Python's times with it
             said = "a time with a zone needs pytz: cast it (`now()::timestamp`), or install pytz"
         few = ": allow more (`ulimit -n`)" if "Too many open files" in said else ""

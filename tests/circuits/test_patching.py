@@ -376,7 +376,7 @@ def test_what_cannot_be_patched_is_said_in_a_line(two_hops: Planted) -> None:
     for ask, line in (
         (lambda: patch(model, KHop(), [row], 4), "examples of khop cannot be paired"),
         (lambda: patch(model, Retrieval(chains=1), [row], 4), "it has 1 chain"),
-        (lambda: patch(model, lambda *_: None, [row], 4), "draw no minimal pairs"),  # type: ignore[arg-type, return-value]
+        (lambda: patch(model, lambda *_: None, [row], 4), "draws no minimal pairs"),  # type: ignore[arg-type, return-value]
         (lambda: patch(model, task, [deep], 4), "there is no head 7.0"),
         (lambda: patch(model, task, [far], 4), "there is no role 'key 9' here"),
         (lambda: patch(whole, task, [row], 4), "a CallbackModel cannot replace head outputs"),

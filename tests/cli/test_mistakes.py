@@ -92,6 +92,7 @@ attention gallery/demo --save x.foo | expected a name that ends in .json
 circuit gallery/demo --seed 7 | seed is 7; gallery/demo has the seeds 0
 attention nanogpt:none.pt --task repeated-tokens | none.pt does not exist
 attention hf:folder.svg | hf:folder.svg needs --task
+attention hf:sweep.json --task repeated-tokens | sweep.json is a file; expected a folder that
 attention hf:. --task repeated-token | is repeated-token; expected repeated-tokens or a file
 circuit none.json | there is no file none.json; expected a run or the file of a circuit
 attention gallery/demo --task x.json | hf:FOLDER, nanogpt:FILE); gallery/demo is taken for a run

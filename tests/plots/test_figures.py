@@ -283,6 +283,9 @@ def test_ablations_are_printed_without_changes_and_without_a_rise_below_0() -> N
     row = Ablated(changed="0.0=mean", losses=(0.1,), rise=rise)
     rows = ablation_table(Ablations(**fields, asked=(1,), rows=(row,)).records(), "").rows
     assert rows[1][-1] == "0.0000 ± 0.0000"
+    assert f"{Ablations(**fields, asked=(1,), rows=(row,))}".endswith(
+        "\nmeans over 8 examples; rise with its 95 % interval"
+    )
 
 
 def test_arcs_join_equal_symbols_above_and_pairs_below() -> None:
@@ -557,12 +560,13 @@ def test_maps_have_a_panel_per_head_and_mark_those_of_the_circuit(
         for figure in (role_maps_figure(made), example_figure(shares, ["a", "b", "c"])):
             panels = [axes for axes in figure.axes if axes.images]
             assert [axes.get_title() for axes in panels] == [f"{n}.0" for n in range(layers)]
+    assert "chain" not in figure.caption + role_maps_figure(made).caption  # there is one chain
     absent = np.full((1, 1, 3, 3), np.nan, np.float32)  # a role that never occurs is not white
     figure = role_maps_figure(RoleMaps(roles, absent, absent, absent[..., 0], absent[..., 0]))
     assert to_hex(figure.axes[0].get_facecolor()) == FAINT
     assert "Grey: roles that never occur." in figure.caption
     many = tuple(Role(kind, fact) for fact in range(10) for kind in ("key", "value"))[:19]
-    shares = np.zeros((12, 1, 19, 19), np.float32)
+    shares = np.ones((12, 1, 19, 19), np.float32)
     figure = role_maps_figure(RoleMaps(many, shares, shares, shares[..., 0], shares[..., 0]))
     said = [each.get_text() for axes in figure.axes[:12] for each in axes.get_xticklabels()][:20]
     names = said[: said.index("k0", 1)]  # those that are left out are the same for both chains

@@ -45,7 +45,8 @@ REFUSED = (
     ("select * from '{secret}'", "Permission Error|Catalog Error"),
     ("select * from read_text('{folder}/manifest.json')", "Permission Error"),
     ("selec", "Parser Error"),
-    ("select nothing from runs", "Binder Error"),
+    ("select layer from runs", "not found in FROM clause; candidate bindings: .layers."),
+    ("select * from metric", 'does not exist; did you mean "metrics"'),
     ("select * from losses", r"Catalog Error.*\(tables: runs, metrics, parameters\)"),
 )
 
