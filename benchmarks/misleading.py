@@ -182,6 +182,18 @@ def two_ways(loud: bool = False) -> HandWritten:
     )
 
 
+def by_place_if_marked() -> HandWritten:
+    """Head 0.1 reads the first token: if it is a mark, 1.0 looks at place 8, else by key."""
+
+    def query(r: Registers) -> Register:
+        marked = r.mark[..., START + 1, None]
+        return r.token * (1 - marked) + constant(NOWHERE, r) * marked
+
+    mark = {"mark": Head(partial(constant, 0), lambda r: r.place)}
+    key = Head(query, lambda r: r.before + constant(NOWHERE, r) * at(slice(8, 9), r))
+    return HandWritten(PREVIOUS | mark, {"a": key})
+
+
 def backup() -> HandWritten:
     """Head 2.0 looks up only if 1.0 brought nothing; else it attends to the start."""
     waits = Head(
@@ -382,6 +394,14 @@ def turned(examples: int, seed: int, share: float, named: bool = False) -> Drawn
     return replace(drawn, inputs=inputs, roles=roles, conditions=conditions)
 
 
+def last_if_marked(examples: int, seed: int) -> Drawn:
+    """In a third of the examples the first token is a mark, and the last fact is asked for."""
+    facts = Facts(examples, seed)
+    marks = torch.rand(examples, 1, generator=facts.generator) < 1 / 3
+    facts.asked = torch.where(marks, 3, facts.asked)
+    return facts.drawn(START + marks.long())
+
+
 def long_keys(examples: int, seed: int) -> Drawn:
     """Six facts with keys of two tokens, 0 to 3 and 4 to 7; the last two tokens are such a key."""
     facts = Facts(examples, seed, facts=6)
@@ -484,6 +504,8 @@ CASES = (
          HandWritten(*USUAL, answer=lambda r: 3.33 * r.a[..., KEYS:START]), errs_elsewhere,
          choices=8),
     Case("by place", "0.0 looks at fixed places; it never reads a key", by_place(), in_order),
+    Case("by place if marked", "0.1 reads a mark: then 1.0 looks at place 8, else by key",
+         by_place_if_marked(), last_if_marked),
     Case("two ways", TURNED, two_ways(), partial(turned, share=0.4)),
     plain_case("two ways, condition named", TURNED, two_ways(),
                partial(turned, share=0.4, named=True),

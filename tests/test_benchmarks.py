@@ -54,6 +54,7 @@ def test_a_seed_that_is_slow_at_every_point_does_not_widen_a_law(
     [
         "two ignored heads",  # left out, since the model does the same without them
         "heads cancel in a layer",  # not left out: one subtracts
+        "by place if marked",  # a head that is left out matters only if it brings another mark
         "two ways, condition named",  # what is looked at is of another chain
         "embedding answers 60%, sure",  # right without attention, and above chance by the loss
         "fourth answer known",  # the same, of one answer

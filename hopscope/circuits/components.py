@@ -76,6 +76,9 @@ def estimate_columns(name: str, estimate: Estimate | None) -> dict[str, float | 
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
+Instead = Literal["ablated", "resample"]
+
+
 class HeadAlone(Config):
     """What the model loses without one head alone, as a share of the gap. For a head that shares a
     component these are its rows of the component.
@@ -83,6 +86,8 @@ class HeadAlone(Config):
 
     head: Head
     lost: Estimate
+    instead: Instead = "ablated"
+    """What replaces the head: even attention, or what it brings in another example."""
     gained: Estimate | None = None
     """What the model gains with this head alone of those that share the component, over none of
     them; None for a head that shares none."""

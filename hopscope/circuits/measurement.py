@@ -6,10 +6,18 @@ from collections.abc import Sequence
 
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
-from hopscope.circuits.components import Component, ComponentKind, Estimate, HeadAlone, Losses
+from hopscope.circuits.adapters import CallbackModel
+from hopscope.circuits.components import (
+    Component,
+    ComponentKind,
+    Estimate,
+    HeadAlone,
+    Instead,
+    Losses,
+)
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.holding import with_holds
-from hopscope.circuits.pattern import Head, Target
+from hopscope.circuits.pattern import RESAMPLE, Head, Pattern, Target
 from hopscope.circuits.scores import Runs
 from hopscope.circuits.search import Apart, Search, apart_of, rows_by_step
 from hopscope.facts import Role
@@ -43,8 +51,9 @@ def measure_components(
     components = components_of(circuit)
     without = [circuit.without(each.rows) for each in components]
     left_out = _left_out(search, components)
+    alone = [_alone(search, *each) for each in left_out]
     states = [state for its in (circuit, *without) for state in (its, its.computed)]
-    states += [search.without[head] for head in left_out]
+    states += alone
     apart = [apart_of(search.nothing, each.rows) for each in components]
     states += [state for heads in apart for _, *its in heads for state in its]
     measured = _Measured(search, fresh, states)
@@ -61,7 +70,7 @@ def measure_components(
             }
             component = component.model_copy(update=judged)  # noqa: PLW2901
         found.append(component)
-    alone = [(head, measured.lost(search.without[head], Ablation())) for head in left_out]
+    shares = [measured.lost(state, Ablation()) for state in alone]
     return (
         with_holds(search.sketch.adapter, fresh, found, search.settings.noticed),
         Losses(
@@ -72,7 +81,11 @@ def measure_components(
             chance=fresh.chance,
             known_ablated=Runs(search.sketch.adapter, fresh).known(search.nothing),
         ),
-        tuple(HeadAlone(head=head, lost=lost) for head, lost in alone if lost),
+        tuple(
+            HeadAlone(head=head, instead=instead, lost=lost)
+            for (head, instead), lost in zip(left_out, shares, strict=True)
+            if lost
+        ),
     )
 
 
@@ -82,15 +95,32 @@ def _kind(lost: Estimate, lost_computed: Estimate, needed: float) -> ComponentKi
     return "routes" if lost_computed.low > needed else "weak"
 
 
-def _left_out(search: Search, components: Sequence[Component]) -> list[Head]:
-    """The heads outside of the circuit that the model needs on the examples of the search."""
+def _left_out(search: Search, components: Sequence[Component]) -> list[tuple[Head, Instead]]:
+    """The heads outside of the circuit that the model needs on the examples of the search, or whose
+    outputs matter to it: another head may do their work without them, and not with wrong outputs.
+    """
     used = {at for each in components for at in each.at}
-    others = {head: state for head, state in search.without.items() if head not in used}
-    model, nothing, *each = search.on_all.losses(
-        [Ablation(), search.nothing, *others.values()], search.progress
+    ways: list[Instead] = ["ablated", "resample"]
+    if isinstance(search.sketch.adapter, CallbackModel):
+        ways = ways[:1]
+    others = [(head, way) for head in search.without if head not in used for way in ways]
+    states = [_alone(search, *each) for each in others]
+    model, nothing, *losses = search.on_all.losses(
+        [Ablation(), search.nothing, *states], search.progress
     ).mean(-1)
     least = model + search.settings.needed * (nothing - model)
-    return [head for head, loss in zip(others, each, strict=True) if loss > least]
+    found: dict[Head, Instead] = {}
+    for (head, way), loss in zip(others, losses, strict=True):
+        if loss > least:
+            found.setdefault(head, way)
+    return [*found.items()]
+
+
+def _alone(search: Search, head: Head, instead: Instead) -> Ablation:
+    """The model with this head alone replaced."""
+    if instead == "resample":
+        return Ablation.of({head: Pattern(rest=RESAMPLE)})
+    return search.without[head]
 
 
 def _sharing(measured: _Measured, heads: Sequence[Apart]) -> tuple[HeadAlone, ...]:

@@ -144,8 +144,12 @@ def _heads_lack(circuit: "Circuit") -> Iterator[str]:
     least = _least(circuit)
     for each in circuit.left_out:
         if each.lost.low > least:
+            how = {
+                "ablated": f"without {_name(each)} alone",
+                "resample": f"with what {_name(each)} alone brings in another example",
+            }
             yield (
-                f"without {_name(each)} alone, which the circuit leaves out, the model loses "
+                f"{how[each.instead]}, which the circuit leaves out, the model loses "
                 f"{each.lost.mean:.0%} of the gap: so the circuit does something else"
             )
     for component in _needed(circuit):
