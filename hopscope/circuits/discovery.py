@@ -64,8 +64,7 @@ def discover(
     _check_memory(adapter, task, settings)
 
     search = Search(adapter, task, settings, seed)
-    loss = float(search.on_all.losses([Ablation()]).mean())
-    _check_learned(loss, search.examples.chance, settings, force)
+    _check_learned(search.on_all.losses([Ablation()])[0], search.examples.chance, settings, force)
     state = searched(search)
     others = [
         searched(Search(adapter, task, settings, seed + APART * number))
@@ -76,7 +75,7 @@ def discover(
     fresh = examples_of(task, settings.fresh, seed, "measurement")
     fresh = replace(fresh, tables=search.tables)
     components, losses, left_out = measure_components(search, fresh, state)
-    _check_learned(losses.mean("model"), losses.chance, settings, force)
+    _check_learned(losses.model, losses.chance, settings, force)
     return Circuit(
         model=adapter.digest(),
         task=task if isinstance(task, FactTask) else None,
@@ -167,11 +166,15 @@ def _check_memory(adapter: Adapter | CallbackModel, task: Questions, settings: D
         check_search(least, needed, sizes)
 
 
-def _check_learned(loss: float, chance: float, settings: Discovery, force: bool) -> None:
-    """Raise NotLearned if the loss is near or above chance, unless forced."""
+def _check_learned(
+    losses: Sequence[float] | np.ndarray, chance: float, settings: Discovery, force: bool
+) -> None:
+    """Raise NotLearned if the mean over hops is near or above chance, unless forced."""
+    loss = float(np.mean(losses))
     if loss > settings.unlearned * chance and not force:
+        hops = f" (by hop: {', '.join(f'{its:.3f}' for its in losses)})" * (len(losses) > 1)
         raise NotLearned(
-            f"this model has not learned the task: its mean loss is {loss:.3f}, above "
+            f"this model has not learned the task: its mean loss is {loss:.3f}{hops}, above "
             f"{settings.unlearned:.0%} of chance ({chance:.3f}); train it further, or search with "
             "force=True (`--force`)"
         )

@@ -394,7 +394,9 @@ def test_a_row_beside_a_sink_is_named_by_what_it_brings_and_no_share_is_zero() -
 def test_a_model_that_has_not_learned_is_refused_unless_forced(two_hops: Planted) -> None:
     config = Model(layers=1, heads=1, d_model=8)
     model = Transformer.seeded(config, two_hops.task.interface(), 0)
-    with pytest.raises(NotLearned, match=r"mean loss is 0\.\d+, above 50% of chance \(0\.083\)"):
+    with pytest.raises(
+        NotLearned, match=r"mean loss is 0\.\d+ \(by hop: 0\.\d+, .* 50% of chance \(0\.083\)"
+    ):
         discover(model, two_hops.task, examples=8)
     found = discover(model, two_hops.task, examples=8, force=True)
     assert found.found.forced

@@ -94,7 +94,7 @@ function tools(pane, state) {
   const { carried } = state.about.task;
   const usual = state.off.length && state.example && !state.example.json.changes ? ", with nothing off" : "";
   pane.hint(
-    `number ${state.ex}${carried ? ` of the ${carried} that this page carries` : ""} · arcs: what head ${headName(chosen(state))} attends to${usual}` +
+    `number ${state.ex}${carried ? ` (this page has ${carried})` : ""} · arcs: what head ${headName(chosen(state))} attends to${usual}` +
       (state.tokens ? ` · symbols of yours${carried ? ": what is true is not known here" : ""}` : "") +
       (state.order !== null ? " · shuffled" : ""),
   );
