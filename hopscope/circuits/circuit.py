@@ -244,7 +244,9 @@ class Circuit(Displayed, Config):
         try:
             return cls.from_json(read_bytes(FilePath(path)))
         except ConfigError as error:
-            raise ConfigError(f"{path}: {error}") from error
+            raise ConfigError(
+                f"{path} is not a circuit as `hopscope circuit --save` writes it: {error}"
+            ) from error
 
     def frame(self) -> Any:
         """A data frame (pandas) with a row for each component. `lost` is the share of the gap that

@@ -314,19 +314,17 @@ Purpose = Literal[
     "ablation", "tables", "attention", "emergence", "diagnosis", "patching", "fitting", "probing",
     "evaluation", "search", "measurement",
 ]  # fmt: skip
+SEEDS = 10**8
+"""The number of seeds of each purpose, and of training."""
 FIRST_SEED: Mapping[Purpose, int] = {
-    purpose: 10**8 * number for number, purpose in enumerate(get_args(Purpose), 1)
+    purpose: SEEDS * number for number, purpose in enumerate(get_args(Purpose), 1)
 }
-"""The first seed of each purpose: each has a hundred million seeds, and so has training."""
+"""The first seed of each purpose."""
 
 
 def example_seed(purpose: Purpose, seed: int = 0) -> int:
     """The seed for drawing examples, which differs between purposes for the same `seed`."""
     return FIRST_SEED[purpose] + seed
-
-
-MOST_SEED = 2**40
-"""The largest seed: with it, the seeds for all purposes fit into 64 bits."""
 
 
 def examples_of(
@@ -338,8 +336,9 @@ def examples_of(
     examples of the search.
     """
     check_count(count)
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or abs(seed) > MOST_SEED:
-        raise CircuitError(f"seed is {seed!r}; expected a whole number up to {MOST_SEED:,}")
+    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+    if not whole or not 0 <= seed < SEEDS:
+        raise CircuitError(f"seed is {seed!r}; expected a whole number, 0 to {SEEDS - 1:,}")
     seed = int(seed)
     if not isinstance(questions, FactTask):
         if not callable(questions):

@@ -23,15 +23,19 @@ run_options = (
     click.argument("name", metavar="RUN", shell_complete=flags.RUNS),
     option("--step N", "Checkpoint to take (default: the last)."),
     option("--seed N", "Seed of the fleet member to take (default: the first)."),
-    option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
-           type=str),
     option("--circuit-file FILE",
            "Take the circuit from this file, not the one saved with the run."),
     flags.store,
 )  # fmt: skip
-ABOUT = """
+elsewhere_options = (
+    option("--task FILE", "Task of a model from elsewhere: a JSON file, or repeated-tokens.",
+           type=str),
+    flags.device,
+)  # fmt: skip
+OF_RUNS = """
 RUN is a run's name or tag, or enough of its name; gallery/NAME; a run's folder or a checkpoint
-in it; or a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE."""
+in it"""
+OR_ELSEWHERE = "; or a model from elsewhere with its --task: hf:FOLDER, nanogpt:FILE"
 
 
 @dataclass(frozen=True)
@@ -57,20 +61,22 @@ def analysis(
     *own: Callable[[Any], Any],
     least: int = 1,
     of: str = "fresh examples",
-    gpu: bool = True,
+    only_runs: bool = False,
     **written: Any,
 ) -> Callable[[Analysis], click.Command]:
     """Make a command from a function that takes `Asked` and its own options and returns `Output`.
 
-    `examples` is the default of --examples, `least` its minimum, `of` what it counts.
-    `written` is passed to `reporting` (what can be saved and drawn).
+    `examples` is the default of --examples, `least` its minimum, `of` what it counts. With
+    `only_runs` it computes on the processor and takes no model from elsewhere. `written` is passed
+    to `reporting` (what can be saved and drawn).
     """
     count = option("--examples N", f"Number of {of}.", type=click.IntRange(least), default=examples)
     subject_options = (
-        gathered("subject", Subject, *run_options, flags.device)
-        if gpu
-        else gathered("subject", partial(Subject, device="cpu"), *run_options)
+        gathered("subject", partial(Subject, device="cpu"), *run_options)
+        if only_runs
+        else gathered("subject", Subject, *run_options, *elsewhere_options)
     )
+    about = f"{OF_RUNS}{'' if only_runs else OR_ELSEWHERE}."
 
     def decorate(compute: Analysis) -> click.Command:
         @wraps(compute)
@@ -81,7 +87,7 @@ def analysis(
             with _using(threads), watched(progress()):
                 return compute(Asked(subject, to, examples, sample), **values)
 
-        called.__doc__ = f"{cleandoc(compute.__doc__ or '')}\n{ABOUT}"
+        called.__doc__ = f"{cleandoc(compute.__doc__ or '')}\n{about}"
         return reporting(subject_options, count, flags.sample(), *own, flags.threads, **written)(
             called
         )

@@ -21,21 +21,19 @@ from hopscope.plots.symbols import short_role
     32,
     option("--all", "All seeds of the run's recipe, a line for each (after `circuit --all`).",
            name="every"),
-    beside=("order", "circuit"), gpu=False,
+    beside=("order", "circuit"), only_runs=True,
 )  # fmt: skip
 def emergence(asked: Asked, every: bool) -> Output:
     """Show when the paths of the circuit appeared during training.
 
-    A model from elsewhere has a single checkpoint; in Python, hopscope.Study.series takes several.
+    For checkpoints from elsewhere use hopscope.Study.series in Python.
 
     --figure FILE draws two more figures: FILE-order, the order of the paths, and FILE-circuit, the
     circuit with its paths coloured by time. With --all, FILE-seed-N is drawn for each seed.
     """
     if every:
         return _emergence_of_all(asked)
-    study = asked.study
-    if study.history is not None:
-        _ = study.circuit  # raises first if there is no circuit
+    study = asked.subject.run_study("emergence")
     story = study.emergence(asked.examples, asked.sample)
     return Output.of(story, beside=_beside(study, story))
 

@@ -57,8 +57,11 @@ seeds = option(
 
 def sample(what: str = "examples") -> Callable[[Any], Any]:
     """Return the flag --sample, the seed of the examples."""
-    most = click.IntRange(0, 2**31 - 1)
-    return option("--sample N", f"Which {what}: another number draws others.", type=most, default=0)
+    return option(
+        "--sample N", f"Which {what}: another number draws others.",
+        type=click.IntRange(0, 10**8 - 1),  # as `SEEDS` in `hopscope.circuits.examples`
+        default=0,
+    )  # fmt: skip
 
 
 def range_of(text: str) -> range:
@@ -111,4 +114,9 @@ def find_run(name: str, store: Store, beside: str = "") -> RunFolder:
     path = Path(name).absolute()
     if os.sep in name and (path / MANIFEST).is_file():
         return Store(path.parent).find(path.name)
+    if os.sep in name and (path / "config.json").is_file():
+        raise ConfigError(
+            f"{name} is not a run: it has no {MANIFEST}; a model that transformers wrote is named "
+            f"hf:{name}, with --task"
+        )
     return store.find(name, beside)

@@ -106,7 +106,10 @@ def _parts(folder: RunFolder) -> list[Part]:
         f"{folder.path}: {counted(len(files), 'file')}, {size:.1f} MiB, {kept}",
         f"{found.status}{date}{tags}",
     )
-    settings = [(name, text_of(value)) for name, value in _settings(folder).items()]
+    settings = [
+        (name, "default" if value is None else text_of(value))
+        for name, value in _settings(folder).items()
+    ]
     return [
         *([Piece(lines=(f"{folder.name}: {known.what}", known.origin))] if known else []),
         *(run_parts(opened(folder)) if _trained(folder) else []),

@@ -46,8 +46,15 @@ class Subject:
 
     def study(self) -> "studies.Study":
         """Load the model with its task."""
+        return self._from_elsewhere() if self.elsewhere else self._of_run()
+
+    def run_study(self, asking: str) -> "studies.RunStudy":
+        """Load the model with its run; raises ConfigError, naming `asking`, if there is no run."""
         if self.elsewhere:
-            return self._from_elsewhere()
+            raise ConfigError(f"{asking} is for runs; {self.name} is one model")
+        return self._of_run()
+
+    def _of_run(self) -> "studies.RunStudy":
         if self.task is not None:
             raise ConfigError(
                 f"--task is for a model from elsewhere (hf:FOLDER, nanogpt:FILE); {self.name} is "
@@ -62,13 +69,6 @@ class Subject:
         study.circuit_from = self.circuit_file
         if device.type != "cpu":
             study.model.to(device)
-        return study
-
-    def run_study(self, asking: str) -> "studies.RunStudy":
-        """Load the model with its run; raises ConfigError, naming `asking`, if there is no run."""
-        study = self.study()
-        if not isinstance(study, studies.RunStudy):
-            raise ConfigError(f"{asking} is for runs; {self.name} is one model")
         return study
 
     def kept_circuit(self) -> Circuit | None:

@@ -77,14 +77,14 @@ def _print_plan(recipes: Sequence[Recipe], store: Store, pack: int, *, json: boo
 
 
 def _cells(row: Plan) -> dict[str, object]:
-    """Return the cells of a row to print: jobs counted by size, and the time left."""
+    """Return the cells of a row to print: jobs counted by their models, and the time left."""
     cells = row.to_dict()
-    del cells["hours"], cells["settings"]
+    del cells["hours"], cells["settings"], cells["jobs"]
     settings = (f"{field}={setting_text(own)}" for field, own in row.settings.items())
     cells["recipe"] = " ".join((row.title, *settings))
     cells["seeds"] = flags.seeds_text(row.seeds)
     sizes = Counter(row.jobs)
-    cells["jobs"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
+    cells["jobs × models"] = ", ".join(f"{count} × {size}" for size, count in sizes.items()) or "–"
     cells["left"] = "unknown" if row.seconds is None else _time(row.seconds)
     return cells
 

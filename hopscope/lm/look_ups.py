@@ -60,7 +60,7 @@ class LookUps:
             strict=True,
         )
         return self._span([
-            Estimate(mean=own.mean - later.mean, low=own.low - max(0.0, later.mean), high=own.high)
+            Estimate(mean=own.mean - later.mean, low=own.low - max(0.0, later.high), high=own.high)
             for own, later in both
         ])  # fmt: skip
 

@@ -265,7 +265,11 @@ def probe_table(found: Probe) -> Piece:
         [names[layer], *(_shares(found, role, layer) for role in roles)]
         for layer in reversed(range(found.layers + 1))
     ]
-    return Piece("by layer and role", ["after", *map(short_role, roles)], rows)
+    legend = (
+        f"{found.measure} of the symbols of the position's own chain; from {FULL} on without a "
+        f"number, up to {LITTLE} not shown"
+    )
+    return Piece("by layer and role", ["after", *map(short_role, roles)], rows, (legend,))
 
 
 def probed_roles(found: Probe | ProbeHistory) -> list[Role]:

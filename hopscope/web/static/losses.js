@@ -162,7 +162,7 @@ function showAnswers(state, place) {
           },
           h("i", { "aria-hidden": "true" }, "→ "),
           its.answer,
-          its.right === null ? null : h("em", {}, its.right ? "✓" : ` ✗ ${its.truth}`),
+          its.right === null ? null : h("em", {}, its.right ? "✓" : ` ✗ true: ${its.truth}`),
         );
         return points(said, state, { hop: its.hop === "answer" ? undefined : state.about.task.asked[n], chain });
       }),
