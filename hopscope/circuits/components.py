@@ -76,7 +76,7 @@ def estimate_columns(name: str, estimate: Estimate | None) -> dict[str, float | 
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
-Instead = Literal["ablated", "resample"]
+Instead = Literal["ablated", "mean", "resample"]
 
 
 class HeadAlone(Config):
@@ -87,7 +87,8 @@ class HeadAlone(Config):
     head: Head
     lost: Estimate
     instead: Instead = "ablated"
-    """What replaces the head: even attention, or what it brings in another example."""
+    """What replaces the head: even attention (or its own position), what it brings on average, or
+    what it brings in another example."""
     gained: Estimate | None = None
     """What the model gains with this head alone of those that share the component, over none of
     them; None for a head that shares none."""

@@ -6,20 +6,18 @@ from collections.abc import Sequence
 
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
-from hopscope.circuits.adapters import CallbackModel
 from hopscope.circuits.components import (
     Component,
     ComponentKind,
     Estimate,
     HeadAlone,
-    Instead,
     Losses,
 )
 from hopscope.circuits.examples import Examples
 from hopscope.circuits.holding import with_holds
-from hopscope.circuits.pattern import RESAMPLE, Head, Pattern, Target
+from hopscope.circuits.pattern import Head, Target
 from hopscope.circuits.scores import Runs
-from hopscope.circuits.search import Apart, Search, apart_of, rows_by_step
+from hopscope.circuits.search import Apart, Search, apart_of, needed_outside, rows_by_step
 from hopscope.facts import Role
 
 
@@ -50,8 +48,8 @@ def measure_components(
     """
     components = components_of(circuit)
     without = [circuit.without(each.rows) for each in components]
-    left_out = _left_out(search, components)
-    alone = [_alone(search, *each) for each in left_out]
+    left_out = needed_outside(search, circuit)
+    alone = [left.model(way) for left, way in left_out]
     states = [state for its in (circuit, *without) for state in (its, its.computed)]
     states += alone
     apart = [apart_of(search.nothing, each.rows) for each in components]
@@ -82,8 +80,8 @@ def measure_components(
             known_ablated=Runs(search.sketch.adapter, fresh).known(search.nothing),
         ),
         tuple(
-            HeadAlone(head=head, instead=instead, lost=lost)
-            for (head, instead), lost in zip(left_out, shares, strict=True)
+            HeadAlone(head=left.head, instead=way, lost=lost)
+            for (left, way), lost in zip(left_out, shares, strict=True)
             if lost
         ),
     )
@@ -93,34 +91,6 @@ def _kind(lost: Estimate, lost_computed: Estimate, needed: float) -> ComponentKi
     if lost.low > needed:
         return "moves"
     return "routes" if lost_computed.low > needed else "weak"
-
-
-def _left_out(search: Search, components: Sequence[Component]) -> list[tuple[Head, Instead]]:
-    """The heads outside of the circuit that the model needs on the examples of the search, or whose
-    outputs matter to it: another head may do their work without them, and not with wrong outputs.
-    """
-    used = {at for each in components for at in each.at}
-    ways: list[Instead] = ["ablated", "resample"]
-    if isinstance(search.sketch.adapter, CallbackModel):
-        ways = ways[:1]
-    others = [(head, way) for head in search.without if head not in used for way in ways]
-    states = [_alone(search, *each) for each in others]
-    model, nothing, *losses = search.on_all.losses(
-        [Ablation(), search.nothing, *states], search.progress
-    ).mean(-1)
-    least = model + search.settings.needed * (nothing - model)
-    found: dict[Head, Instead] = {}
-    for (head, way), loss in zip(others, losses, strict=True):
-        if loss > least:
-            found.setdefault(head, way)
-    return [*found.items()]
-
-
-def _alone(search: Search, head: Head, instead: Instead) -> Ablation:
-    """The model with this head alone replaced."""
-    if instead == "resample":
-        return Ablation.of({head: Pattern(rest=RESAMPLE)})
-    return search.without[head]
 
 
 def _sharing(measured: _Measured, heads: Sequence[Apart]) -> tuple[HeadAlone, ...]:

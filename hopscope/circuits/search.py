@@ -12,6 +12,8 @@ at a target or are ablated:
 5. `lightened`: steps (one role looking at one target in one layer, with any heads) are removed,
    cheapest first, while enough is recovered in both ways.
 6. `thinned`: heads that bring next to nothing to a step that others share are left out.
+7. `restored`: of rows that do the same work the circuit so far has one, and the model may need
+   any: rows with a proposed target come back to heads whose left-out rows the model needs.
 
 A state is judged by the share it recovers of the gap between everything ablated and the model:
 states are compared by the mean over hops, and enough is decided by the hop that is recovered least.
@@ -32,13 +34,14 @@ from jaxtyping import Bool, Float
 from hopscope.circuits.ablation import Ablation, Row
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import CallbackModel
-from hopscope.circuits.components import KNOWN_HOP, LEAST_GAP
+from hopscope.circuits.components import KNOWN_HOP, LEAST_GAP, Instead
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions, examples_of
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
     ITSELF,
     MEAN,
+    RESAMPLE,
     UNIFORM,
     UNTOUCHED,
     Head,
@@ -192,11 +195,6 @@ class Search:
             {h: Pattern(rest=rest) for h, rest in zip(self.heads, rests, strict=True)}
         )
 
-    @cached_property
-    def without(self) -> dict[Head, Ablation]:
-        """For each head, the model in which it alone is ablated."""
-        return {head: Ablation.of({head: rest}) for head, rest in self.nothing.changes}
-
     @property
     def itself(self) -> tuple[Head, ...]:
         """The heads that attend to their own position where they are ablated."""
@@ -211,7 +209,8 @@ def searched(search: Search) -> Ablation:
     required = Required.of(search, state)
     state = simplified(search, state, required)
     state = lightened(search, state, required)
-    return thinned(search, state, required)
+    state = thinned(search, state, required)
+    return restored(search, state, required)
 
 
 def drafted(search: Search) -> Ablation:
@@ -434,6 +433,102 @@ def thinned(search: Search, state: Ablation, required: Required) -> Ablation:
     return state
 
 
+def restored(search: Search, state: Ablation, required: Required) -> Ablation:
+    """Put back rows with a proposed target, to each head whose left-out rows the model needs, until
+    it does not need the others. Enough must still be recovered.
+    """
+    search.progress.step("which other rows the model needs")
+    for left, _ in needed_outside(search, state):
+        state = _with_more_of(search, state, left, required)
+    return state
+
+
+def _with_more_of(search: Search, state: Ablation, left: "LeftOut", required: Required) -> Ablation:
+    """The state with rows of one head put back, each time the one whose return helps most."""
+    while (harm := _worst(search, [left])[0]) > search.settings.needed:
+        named = [row for row in left.rows if row in search.proposals]
+        fewer = [left.but(row) for row in named]
+        harms = _worst(search, fewer)
+        if not harms or min(harms) > harm - search.settings.spent:
+            break
+        best = int(np.argmin(harms))
+        row, left = named[best], fewer[best]
+        trials = [state.looking_at([row], target) for target in search.proposals[row]]
+        fine = np.flatnonzero(required.slack(search, trials, on_all=True) >= 0)
+        if not len(fine):
+            break
+        state = trials[int(fine[0])]
+    return state
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows of one head that a circuit leaves out. In the model they alone are replaced."""
+
+    head: Head
+    rows: Mapping[Row, Target]
+    """The rows, each with its target where everything is ablated."""
+    ways: tuple[Instead, ...]
+    """The ways to replace them."""
+
+    def model(self, instead: Instead) -> Ablation:
+        """The model in which these rows are replaced in this way."""
+        carried = {"mean": MEAN, "resample": RESAMPLE}
+        return _with({row: carried.get(instead, its) for row, its in self.rows.items()})
+
+    def but(self, row: Row) -> "LeftOut":
+        """The same without one of these rows."""
+        return replace(self, rows={its: self.rows[its] for its in self.rows if its != row})
+
+
+def needed_outside(search: Search, state: Ablation) -> list[tuple[LeftOut, Instead]]:
+    """For each head, the rows that a state leaves out, if the model loses more than `needed` of the
+    gap without them, and the first way in which it does.
+
+    They are ablated, and bring their mean. If the whole head is left out, it also brings what it
+    brings in another example: another head may do its work without it, and not with a wrong output.
+    (The other rows of a head that is used may write what nobody reads, if it does not mislead.)
+    """
+    live = {*state.live}
+    used = {head for head, _ in live}
+    every = []
+    for head in search.heads:
+        rows = [row for row in search.rows if row[0] == head and row not in live]
+        ways: list[Instead] = ["ablated"]
+        if not isinstance(search.sketch.adapter, CallbackModel):
+            ways += ["mean"] if head in used else ["mean", "resample"]
+        targets = {row: search.nothing.target(row) for row in rows}
+        every.append(LeftOut(head, targets, tuple(ways)))
+    found = []
+    for left, harms in zip(every, _harms(search, every), strict=True):
+        harmful = [way for way, harm in harms.items() if harm > search.settings.needed]
+        if harmful:
+            found.append((left, harmful[0]))
+    return found
+
+
+def _harms(search: Search, every: Sequence[LeftOut]) -> list[dict[Instead, float]]:
+    """The share of the gap that the model loses in each way, on all examples of the search."""
+    states = [left.model(way) for left in every for way in left.ways]
+    model, nothing, *found = search.on_all.losses(
+        [Ablation(), search.nothing, *states], search.progress
+    ).mean(-1)
+    shares = iter((np.array(found) - model) / max(nothing - model, 1e-9))
+    return [{way: float(next(shares)) for way in left.ways} for left in every]
+
+
+def _worst(search: Search, every: Sequence[LeftOut]) -> list[float]:
+    return [max(its.values()) for its in _harms(search, every)]
+
+
+def _with(targets: Mapping[Row, Target]) -> Ablation:
+    """The model in which these rows look at other targets."""
+    changes: dict[Head, Pattern] = {}
+    for (head, role), its in targets.items():
+        changes[head] = changes.get(head, UNTOUCHED).with_target(role, its)
+    return Ablation.of(changes)
+
+
 class Apart(NamedTuple):
     """The model without some of the rows that several heads share."""
 
@@ -452,11 +547,7 @@ def apart_of(nothing: Ablation, rows: Sequence[Row]) -> list[Apart]:
     """
 
     def without(rows: Iterable[Row]) -> Ablation:
-        changes: dict[Head, Pattern] = {}
-        for head, role in rows:
-            rest = nothing.target((head, role))
-            changes[head] = changes.get(head, UNTOUCHED).with_target(role, rest)
-        return Ablation.of(changes)
+        return _with({row: nothing.target(row) for row in rows})
 
     heads = [*dict.fromkeys(head for head, _ in rows)]
     return [

@@ -142,11 +142,14 @@ def _heads_lack(circuit: "Circuit") -> Iterator[str]:
     to a component of which another head is needed.
     """
     least = _least(circuit)
+    used = {at for each in circuit.components for at in each.at}
     for each in circuit.left_out:
         if each.lost.low > least:
+            rows = f"{'the other rows of ' if each.head in used else ''}{_name(each)}"
             how = {
-                "ablated": f"without {_name(each)} alone",
-                "resample": f"with what {_name(each)} alone brings in another example",
+                "ablated": f"without {rows} alone",
+                "mean": f"with what {rows} alone bring on average",
+                "resample": f"with what {rows} alone brings in another example",
             }
             yield (
                 f"{how[each.instead]}, which the circuit leaves out, the model loses "
