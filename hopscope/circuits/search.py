@@ -13,7 +13,7 @@ at a target or are ablated:
    cheapest first, while enough is recovered in both ways.
 6. `thinned`: heads that bring next to nothing to a step that others share are left out.
 7. `restored`: of rows that do the same work the circuit so far has one, and the model may need
-   any: rows with a proposed target come back to heads whose left-out rows the model needs.
+   any: rows come back to heads of the circuit whose other rows the model needs.
 
 A state is judged by the share it recovers of the gap between everything ablated and the model:
 states are compared by the mean over hops, and enough is decided by the hop that is recovered least.
@@ -164,6 +164,10 @@ class Search:
         head, _ = row
         targets = (table_of("position", head), table_of("token", head))
         return [target for target in targets if target.sources[0] in self.tables]
+
+    def targets_for(self, row: Row) -> list[Target]:
+        """The proposed targets of a row, then its tables."""
+        return [*self.proposals.get(row, ()), *self.tables_for(row)]
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -434,26 +438,29 @@ def thinned(search: Search, state: Ablation, required: Required) -> Ablation:
 
 
 def restored(search: Search, state: Ablation, required: Required) -> Ablation:
-    """Put back rows with a proposed target, to each head whose left-out rows the model needs, until
-    it does not need the others. Enough must still be recovered.
+    """Put back rows to each head of the circuit whose other rows the model needs, until it does not
+    need them. They get a proposed target, or else a table, with which enough is still recovered.
+    (No head comes back as a whole: if others do all its work, the circuit shows another way.)
     """
     search.progress.step("which other rows the model needs")
+    used = {head for head, _ in state.live}
     for left, _ in needed_outside(search, state):
-        state = _with_more_of(search, state, left, required)
+        if left.head in used:
+            state = _with_more_of(search, state, left, required)
     return state
 
 
 def _with_more_of(search: Search, state: Ablation, left: "LeftOut", required: Required) -> Ablation:
     """The state with rows of one head put back, each time the one whose return helps most."""
     while (harm := _worst(search, [left])[0]) > search.settings.needed:
-        named = [row for row in left.rows if row in search.proposals]
-        fewer = [left.but(row) for row in named]
+        rows = [row for row in left.rows if search.targets_for(row)]
+        fewer = [left.but(row) for row in rows]
         harms = _worst(search, fewer)
         if not harms or min(harms) > harm - search.settings.spent:
             break
         best = int(np.argmin(harms))
-        row, left = named[best], fewer[best]
-        trials = [state.looking_at([row], target) for target in search.proposals[row]]
+        row, left = rows[best], fewer[best]
+        trials = [state.looking_at([row], target) for target in search.targets_for(row)]
         fine = np.flatnonzero(required.slack(search, trials, on_all=True) >= 0)
         if not len(fine):
             break
@@ -485,9 +492,9 @@ def needed_outside(search: Search, state: Ablation) -> list[tuple[LeftOut, Inste
     """For each head, the rows that a state leaves out, if the model loses more than `needed` of the
     gap without them, and the first way in which it does.
 
-    They are ablated, and bring their mean. If the whole head is left out, it also brings what it
-    brings in another example: another head may do its work without it, and not with a wrong output.
-    (The other rows of a head that is used may write what nobody reads, if it does not mislead.)
+    They are ablated, and bring their mean. A whole head instead brings what it brings in another
+    example: another head may do its work without it, and not with a wrong output. (The other rows
+    of a head that is used may write what nobody reads, as long as it does not mislead.)
     """
     live = {*state.live}
     used = {head for head, _ in live}
@@ -496,7 +503,7 @@ def needed_outside(search: Search, state: Ablation) -> list[tuple[LeftOut, Inste
         rows = [row for row in search.rows if row[0] == head and row not in live]
         ways: list[Instead] = ["ablated"]
         if not isinstance(search.sketch.adapter, CallbackModel):
-            ways += ["mean"] if head in used else ["mean", "resample"]
+            ways.append("mean" if head in used else "resample")
         targets = {row: search.nothing.target(row) for row in rows}
         every.append(LeftOut(head, targets, tuple(ways)))
     found = []
