@@ -15,7 +15,7 @@ from hopscope import __version__
 from hopscope.circuits import Ablation, Circuit, Component, Pattern, along, target
 from hopscope.circuits.ablation import changes_of
 from hopscope.circuits.circuit import FORMAT
-from hopscope.circuits.components import Estimate, HeadAlone, Losses, PathFlow, Score
+from hopscope.circuits.components import Estimate, HeadAlone, Instead, Losses, PathFlow, Score
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
     ITSELF,
@@ -347,6 +347,15 @@ def test_a_head_that_is_needed_and_left_out_is_lacking(
 ) -> None:
     its = circuit.model_copy(update={"left_out": (HeadAlone(head=(1, 5), lost=near(lost)),)})
     assert len(its.lacks) == lacks
+
+
+@pytest.mark.parametrize("instead", ["ablated", "mean"])
+def test_rows_that_are_needed_and_left_out_of_a_used_head_are_lacking(
+    circuit: Circuit, instead: Instead
+) -> None:
+    left = HeadAlone(head=(2, 0), lost=near(0.3), instead=instead)
+    (line,) = circuit.model_copy(update={"left_out": (left,)}).lacks
+    assert "the other rows of 2.0 alone" in line
 
 
 def test_flow_names_answers_that_do_not_arrive_and_sources_that_cannot_be_matched(
