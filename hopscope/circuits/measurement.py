@@ -49,7 +49,7 @@ def measure_components(
     components = components_of(circuit)
     without = [circuit.without(each.rows) for each in components]
     left_out = needed_outside(search, circuit)
-    alone = [left.model(way) for left, way in left_out]
+    alone = [state for *_, state in left_out]
     states = [state for its in (circuit, *without) for state in (its, its.computed)]
     states += alone
     apart = [apart_of(search.nothing, each.rows) for each in components]
@@ -80,8 +80,8 @@ def measure_components(
             known_ablated=Runs(search.sketch.adapter, fresh).known(search.nothing),
         ),
         tuple(
-            HeadAlone(head=left.head, instead=way, lost=lost)
-            for (left, way), lost in zip(left_out, shares, strict=True)
+            HeadAlone(head=head, instead=way, lost=lost)
+            for (head, way, _), lost in zip(left_out, shares, strict=True)
             if lost
         ),
     )

@@ -22,7 +22,7 @@ examples of the search. There a row is only removed or renamed if enough is also
 other rows bring their mean outputs: even attention can do the work of a row that it replaces.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import compress
@@ -438,41 +438,46 @@ def thinned(search: Search, state: Ablation, required: Required) -> Ablation:
 
 
 def restored(search: Search, state: Ablation, required: Required) -> Ablation:
-    """Put back rows to each head of the circuit whose other rows the model needs, until it does not
-    need them. They get a proposed target, or else a table, with which enough is still recovered.
-    (No head comes back as a whole: if others do all its work, the circuit shows another way.)
+    """Put back rows to the heads of the circuit, if the model needs their other rows, until it does
+    not. They get a proposed target, or else a table, with which enough is still recovered. Heads
+    that share a step are taken together. (No head comes back as a whole: if others do all its work,
+    the circuit shows another way.)
     """
     search.progress.step("which other rows the model needs")
-    used = {head for head, _ in state.live}
-    for left, _ in needed_outside(search, state):
-        if left.head in used:
-            state = _with_more_of(search, state, left, required)
+    steps = [{head for head, _ in rows} for rows in rows_by_step(state)]
+    for head in search.heads:
+        heads = set[Head]().union(*(each for each in steps if head in each))
+        if head == min(heads, default=None):
+            state = _with_more_of(search, state, left_out(search, state, heads), required)
     return state
 
 
 def _with_more_of(search: Search, state: Ablation, left: "LeftOut", required: Required) -> Ablation:
-    """The state with rows of one head put back, each time the one whose return helps most."""
+    """The state with some of these rows put back, each time the one whose return helps most, with
+    those of the same role that have the same target.
+    """
     while (harm := _worst(search, [left])[0]) > search.settings.needed:
         rows = [row for row in left.rows if search.targets_for(row)]
-        fewer = [left.but(row) for row in rows]
-        harms = _worst(search, fewer)
+        harms = _worst(search, [left.but([row]) for row in rows])
         if not harms or min(harms) > harm - search.settings.spent:
             break
-        best = int(np.argmin(harms))
-        row, left = rows[best], fewer[best]
-        trials = [state.looking_at([row], target) for target in search.targets_for(row)]
+        best = rows[int(np.argmin(harms))]
+        steps = {
+            target: [row for row in rows if row[1] == best[1] and target in search.targets_for(row)]
+            for target in search.targets_for(best)
+        }
+        trials = [state.looking_at(its, target) for target, its in steps.items()]
         fine = np.flatnonzero(required.slack(search, trials, on_all=True) >= 0)
         if not len(fine):
             break
-        state = trials[int(fine[0])]
+        state, left = trials[int(fine[0])], left.but([*steps.values()][int(fine[0])])
     return state
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Rows of one head that a circuit leaves out. In the model they alone are replaced."""
+    """Rows that a circuit leaves out. In the model they alone are replaced."""
 
-    head: Head
     rows: Mapping[Row, Target]
     """The rows, each with its target where everything is ablated."""
     ways: tuple[Instead, ...]
@@ -483,34 +488,37 @@ class LeftOut:
         carried = {"mean": MEAN, "resample": RESAMPLE}
         return _with({row: carried.get(instead, its) for row, its in self.rows.items()})
 
-    def but(self, row: Row) -> "LeftOut":
-        """The same without one of these rows."""
-        return replace(self, rows={its: self.rows[its] for its in self.rows if its != row})
+    def but(self, some: Sequence[Row]) -> "LeftOut":
+        """The same without some of these rows."""
+        return replace(self, rows={row: its for row, its in self.rows.items() if row not in some})
 
 
-def needed_outside(search: Search, state: Ablation) -> list[tuple[LeftOut, Instead]]:
-    """For each head, the rows that a state leaves out, if the model loses more than `needed` of the
-    gap without them, and the first way in which it does.
+def left_out(search: Search, state: Ablation, heads: Collection[Head]) -> LeftOut:
+    """The rows of these heads that a state leaves out: they are ablated, and bring their mean.
 
-    They are ablated, and bring their mean. A whole head instead brings what it brings in another
-    example: another head may do its work without it, and not with a wrong output. (The other rows
-    of a head that is used may write what nobody reads, as long as it does not mislead.)
+    Heads that are left out as a whole instead bring what they bring in another example: others may
+    do their work without them, and not with a wrong output. (The other rows of a head that is used
+    may write what nobody reads, as long as it does not mislead.)
     """
     live = {*state.live}
-    used = {head for head, _ in live}
-    every = []
-    for head in search.heads:
-        rows = [row for row in search.rows if row[0] == head and row not in live]
-        ways: list[Instead] = ["ablated"]
-        if not isinstance(search.sketch.adapter, CallbackModel):
-            ways.append("mean" if head in used else "resample")
-        targets = {row: search.nothing.target(row) for row in rows}
-        every.append(LeftOut(head, targets, tuple(ways)))
+    rows = [row for row in search.rows if row[0] in heads and row not in live]
+    used = any(head in heads for head, _ in live)
+    ways: tuple[Instead, ...] = ("ablated", "mean" if used else "resample")
+    if isinstance(search.sketch.adapter, CallbackModel):
+        ways = ("ablated",)
+    return LeftOut({row: search.nothing.target(row) for row in rows}, ways)
+
+
+def needed_outside(search: Search, state: Ablation) -> list[tuple[Head, Instead, Ablation]]:
+    """The heads whose left-out rows the model needs: without them it loses more than `needed` of
+    the gap; the first way in which it does, and the model in which they are so replaced.
+    """
+    every = [left_out(search, state, [head]) for head in search.heads]
     found = []
-    for left, harms in zip(every, _harms(search, every), strict=True):
-        harmful = [way for way, harm in harms.items() if harm > search.settings.needed]
-        if harmful:
-            found.append((left, harmful[0]))
+    for head, left, harms in zip(search.heads, every, _harms(search, every), strict=True):
+        way = next((way for way, harm in harms.items() if harm > search.settings.needed), None)
+        if way:
+            found.append((head, way, left.model(way)))
     return found
 
 
