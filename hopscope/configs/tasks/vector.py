@@ -275,7 +275,9 @@ class ConditionalRetrieval(VectorTask):
 
     kind: Literal["conditional"] = "conditional"
     facts: Annotated[tuple[str, ...], Field(max_length=127)] = ("a->x", "a->y", "x,y->z")
-    """The look-ups of one chain, each `key[,key…]->value`."""
+    """The look-ups of one chain, each `key[,key…]->value`. They are sorted by how many look-ups
+    must come one after another to reach their value. `order`, the numbers of hops and the last hop
+    follow this order."""
     decoys: Annotated[Whole, Field(ge=0)] = 0
     """Facts per chain that share the first key of a fact with several keys."""
 
