@@ -66,58 +66,74 @@ def test_the_mean_of_the_candidates_reaches_the_level_of_chance() -> None:
         KHop(hops=4, alphabet=16, length=16, curriculum=False),
     ],
 )
-def test_chance_of_k_hop_is_the_entropy_of_its_answers(task: KHop) -> None:
-    answers = dataset(task, 0, 40_000).targets
-    shares = torch.stack([(answers == c).double().mean(0) for c in range(task.alphabet + 1)])
+def test_chance_of_k_hop_is_the_entropy_of_answers_for_who_knows_the_own_token(task: KHop) -> None:
+    batch, letters = dataset(task, 0, 40_000), task.alphabet
+    answers = batch.targets
+    after_own = (answers - batch.inputs[..., None]) % letters  # all tokens but 0 are alike
+    answers = torch.where(answers < letters, after_own, answers)
+    shares = torch.stack([(answers == c).double().mean(0) for c in range(letters + 1)])
     entropies = -torch.special.xlogy(shares, shares).sum(0)  # [position, hop]
-    assert task.chances() == pytest.approx(entropies.mean(0).tolist(), rel=0.01)
-    assert task.chances(1) == pytest.approx(entropies[-1].tolist(), rel=0.02)
-    assert task.chance() == pytest.approx(float(entropies.mean()), rel=0.01)
+    assert task.chances() == pytest.approx(entropies.mean(0).tolist(), abs=0.01)
+    assert task.chances(1) == pytest.approx(entropies[-1].tolist(), abs=0.02)
+    assert task.chance() == pytest.approx(float(entropies.mean()), abs=0.01)
 
 
 def test_decoys_are_candidates_as_well() -> None:
     task = ConditionalRetrieval(chains=2, decoys=1)
     assert task.chances() == (0.5, 0.5, 0.75)
     assert task.model_copy(update={"decoys": 0}).chances() == (0.5, 0.5, 0.5)
-    assert task.ordered("shuffled").chances() == (0.75, 0.75, 0.75)
+    assert task.ordered("shuffled").chances() == (0.5, 0.5, 0.75)
 
 
 @pytest.mark.parametrize("order", ["backward", "forward", "shuffled"])
 @pytest.mark.parametrize("facts", [("a->x", "a,x->y", "y->z"), ("a->x", "x->y", "x->z", "y->w")])
-def test_candidates_are_the_values_that_are_keys_as_often(
+def test_candidates_are_the_values_that_are_the_same_keys(
     facts: tuple[str, ...], order: Order
 ) -> None:
-    """Counted in an example: how often a symbol is a key, and which values its group has."""
+    """Counted in an example: which keys a symbol is, and which values its group has."""
     task = ConditionalRetrieval(facts=facts, decoys=2, order=order)
     batch, roles, asked = dataset(task, 0, 1), task.roles(), task.asked_hops()
     role = [roles[number] for number in batch.roles.role[0].tolist()]
     symbol = [tuple(row) for row in batch.inputs[0, :, : task.dim].tolist()]
-    of_kind = {
-        kind: [(s, r.fact) for s, r in zip(symbol, role, strict=True) if r.kind.endswith(kind)]
-        for kind in ("key", "value")
-    }
-    uses = Counter(s for s, _ in of_kind["key"])
+    keys = [len(fact.keys) for fact in task.graph().facts]
+    seen = {s: ([], Counter()) for s in symbol}  # of its own fact, and as a key of others
+    for s, r in zip(symbol, role, strict=True):
+        if r.kind.endswith("value"):
+            seen[s][0].append(keys[r.fact])
+        elif r.kind.endswith("key"):
+            seen[s][1][keys[r.fact], r.slot] += 1
     for hop, answer in zip(asked, batch.targets[0, 0].tolist(), strict=True):
         alike = [
-            value
-            for value, fact in of_kind["value"]
-            if uses[value] == uses[tuple(answer)] and (order == "shuffled" or fact == hop - 1)
+            s
+            for s, r in zip(symbol, role, strict=True)
+            if r.kind.endswith("value") and seen[s] == seen[tuple(answer)]
+            if order == "shuffled" or r.fact == hop - 1
         ]
         assert task.candidates(hop) == len(alike), hop
 
 
-@pytest.mark.parametrize("hops", [1, 2, 3])
-def test_chance_with_facts_shuffled_is_what_fixed_sums_of_all_positions_reach(hops: int) -> None:
-    """The sums know keys, values and queries, and look nothing up."""
-    task = Retrieval(hops=hops, chains=2, dim=12, order="shuffled")
+@pytest.mark.parametrize(
+    "task",
+    [
+        *(Retrieval(hops=hops, chains=2, dim=12, order="shuffled") for hops in (1, 2, 3)),
+        ConditionalRetrieval(
+            facts=("a,b->x", "a,b->y", "x,y->z"), chains=2, dim=12, order="shuffled"
+        ),
+    ],
+)
+def test_chance_with_facts_shuffled_is_what_fixed_sums_of_all_positions_reach(
+    task: Retrieval | ConditionalRetrieval,
+) -> None:
+    """The sums know first and second keys, values and queries, and look nothing up."""
     batch = dataset(task, 0, 5_000)
-    kinds = [role.kind for role in task.roles()]
-    seen = torch.tensor([["key", "value", "query"].index(kind) for kind in kinds])
+    kinds = [(r.kind, r.fact if r.kind == "query" else r.slot) for r in task.roles()]
+    seen = torch.tensor([sorted(set(kinds)).index(kind) for kind in kinds])
     of_kind = torch.nn.functional.one_hot(seen[batch.roles.role.long()]).float()
     sums = (batch.inputs[..., :12].mT @ of_kind).flatten(0, 1)  # [a number of an example, kind]
     for wanted, level in zip(batch.targets[:, 0].unbind(1), task.chances(), strict=True):
         answer = wanted.flatten()[:, None]
-        best = sums @ torch.linalg.lstsq(sums, answer).solution
+        found = torch.linalg.lstsq(sums, answer, driver="gelsd")  # the default fails at low rank
+        best = sums @ found.solution
         assert float((best - answer).square().mean()) == pytest.approx(level, rel=0.02)
 
 

@@ -54,28 +54,44 @@ class KHop(FactTask):
         )
 
     def chances(self, asking: int | None = None) -> tuple[float, ...]:
-        """The entropy of each hop's answer ("none", or any token), averaged over positions.
+        """The loss of the best answer that knows only its position and the token there, averaged
+        over positions: the entropy of "none", this token or any other.
 
-        A hop continues from the place that it found, among the tokens before that place, about
-        which nothing is known yet. The exception is a token that repeats the token before it: from
-        there all hops lead back to it.
+        From a token that repeats the token before it, all hops lead back to it. Otherwise a hop
+        leads to a token that differs from the one before it, and nothing is known yet about the
+        tokens before these two.
         """
-        meets = 1 / self.alphabet
-        known = [1.0] * self.length  # probability to find all hops so far among n tokens
+        meets, same = 1 / self.alphabet, 1 / (self.alphabet - 1)
+
+        def hop(one_back: list[float], further: list[float]) -> list[float]:
+            """The chances of an event one hop earlier, with n = 0, 1, … unknown tokens before."""
+            chances, far = [0.0], 0.0
+            for near, next_far in zip(one_back[:-1], further[:-1], strict=True):
+                chances.append(meets * near + far)
+                far = (1 - meets) * (far + meets * next_far)
+            return chances
+
+        # The hops end at any token; and they end at the asker's token, if it is here, just before,
+        # or neither.
+        ends = here = [1.0] * self.length
+        before = neither = [0.0] * self.length
         found = []
         for _ in range(self.hops):
-            longer = [0.0]
-            for before in known[:-1]:
-                longer.append((1 - meets) * longer[-1] + meets * before)
-            known = longer
-            found.append([0.0, *(meets + (1 - meets) * each for each in known[:-1])])
+            other = [same * a + (1 - same) * b for a, b in zip(here, neither, strict=True)]
+            ends, here, before, neither = (
+                hop(ends, ends), hop(before, before), hop(here, other), hop(neither, other)
+            )  # fmt: skip
+            repeats = [[meets + (1 - meets) * p for p in each[:-1]] for each in (ends, here)]
+            found.append([(0.0, 0.0), *zip(*repeats, strict=True)])
         asked = range(self.length)[-(asking or self.length) :]
-        every = [fmean(self._entropy(hop[place]) for place in asked) for hop in found]
+        every = [fmean(self._entropy(*hop[place]) for place in asked) for hop in found]
         return tuple(every[hop - 1] for hop in self.asked_hops())
 
-    def _entropy(self, found: float) -> float:
-        """The entropy of an answer that is a token with probability `found`, else "none"."""
-        parts = (1 - found, 1), (found, self.alphabet)
+    def _entropy(self, found: float, own: float) -> float:
+        """The entropy of an answer that is a token with probability `found` (the asker's token with
+        probability `own`), else "none".
+        """
+        parts = (1 - found, 1), (own, 1), (found - own, self.alphabet - 1)
         return sum(-share * math.log(share / among) for share, among in parts if share > 0)
 
     def asks_every_hop(self) -> bool:

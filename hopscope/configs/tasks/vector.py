@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -183,15 +184,21 @@ class VectorTask(FactTask):
         chains, and of decoys.
 
         If facts are shuffled, a position does not determine the fact. Yet without a look-up it is
-        known how often each value is a key: the keys minus the queries show it.
+        known how many keys the fact of each value has, and which keys the value is: the sum of the
+        first (second, …) keys minus the queries shows it.
         """
         layout, facts = self.layout(), self.graph().facts
         decoys = {fact: layout.decoys * (len(fact.keys) > 1) for fact in facts}
-        uses = Counter(key for fact in facts for key in fact.keys * (1 + decoys[fact]))
+        uses = {fact: Counter[tuple[int, int]]() for fact in facts}
+        for fact, other in product(facts, facts):
+            if fact.value in other.keys:
+                place = len(other.keys), other.keys.index(fact.value)
+                uses[fact][place] += 1 + decoys[other]
         asked = facts[hop - 1]
         placed = facts if self.order == "shuffled" else (asked,)
-        alike = sum(uses[fact.value] == uses[asked.value] for fact in placed)
-        if not uses[asked.value]:  # as for the value of a decoy
+        placed = tuple(fact for fact in placed if len(fact.keys) == len(asked.keys))
+        alike = sum(uses[fact] == uses[asked] for fact in placed)
+        if not uses[asked]:  # as for the value of a decoy
             alike += sum(decoys[fact] for fact in placed)
         return self.chains * alike
 
@@ -268,7 +275,9 @@ class ConditionalRetrieval(VectorTask):
 
     kind: Literal["conditional"] = "conditional"
     facts: Annotated[tuple[str, ...], Field(max_length=127)] = ("a->x", "a->y", "x,y->z")
-    """The look-ups of one chain, each `key[,key…]->value`."""
+    """The look-ups of one chain, each `key[,key…]->value`. They are sorted by how many look-ups
+    must come one after another to reach their value. `order`, the numbers of hops and the last hop
+    follow this order."""
     decoys: Annotated[Whole, Field(ge=0)] = 0
     """Facts per chain that share the first key of a fact with several keys."""
 
