@@ -55,7 +55,8 @@ class Circuit(Displayed, Config):
     scores: tuple[Score, ...] = ()
     """The circuit run in six ways: recovered, and agreement with the model."""
     left_out: tuple[HeadAlone, ...] = ()
-    """Heads that the circuit leaves out although the search's examples need them."""
+    """Heads that the model needs on the examples of the search, and the circuit leaves out; of its
+    own heads, the rows that it leaves out."""
     flow: PathFlow | None = None
     """The answers that its named paths bring to the query; None if that cannot be known (without
     facts, or if rows follow a relation)."""

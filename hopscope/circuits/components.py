@@ -81,7 +81,8 @@ Instead = Literal["ablated", "mean", "resample"]
 
 class HeadAlone(Config):
     """What the model loses without one head alone, as a share of the gap. For a head that shares a
-    component these are its rows of the component.
+    component this is without its rows of the component, and for what a circuit leaves out without
+    the rows that it leaves out.
     """
 
     head: Head

@@ -444,11 +444,11 @@ def restored(search: Search, state: Ablation, required: Required) -> Ablation:
     the circuit shows another way.)
     """
     search.progress.step("which other rows the model needs")
-    steps = [{head for head, _ in rows} for rows in rows_by_step(state)]
-    for head in search.heads:
-        heads = set[Head]().union(*(each for each in steps if head in each))
-        if head == min(heads, default=None):
-            state = _with_more_of(search, state, left_out(search, state, heads), required)
+    steps = [frozenset(head for head, _ in rows) for rows in rows_by_step(state)]
+    used = {head for heads in steps for head in heads}
+    together = (frozenset().union(*(its for its in steps if head in its)) for head in sorted(used))
+    for heads in dict.fromkeys(together):
+        state = _with_more_of(search, state, left_out(search, state, heads), required)
     return state
 
 
@@ -470,7 +470,8 @@ def _with_more_of(search: Search, state: Ablation, left: "LeftOut", required: Re
         fine = np.flatnonzero(required.slack(search, trials, on_all=True) >= 0)
         if not len(fine):
             break
-        state, left = trials[int(fine[0])], left.but([*steps.values()][int(fine[0])])
+        state = trials[int(fine[0])]
+        left = left.but(state.live)
     return state
 
 
