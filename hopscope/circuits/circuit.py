@@ -15,6 +15,7 @@ from hopscope.circuits.account import Account
 from hopscope.circuits.components import (
     AttentionKind,
     Component,
+    Estimate,
     Found,
     HeadAlone,
     Losses,
@@ -54,6 +55,9 @@ class Circuit(Displayed, Config):
     losses: Losses
     scores: tuple[Score, ...] = ()
     """The circuit run in six ways: recovered, and agreement with the model."""
+    without_weak: tuple[Estimate, Estimate] | None = None
+    """The share of the gap that is lost without all weak components together, with prescribed and
+    with computed attention; None if fewer than two are weak, or if it was not measured."""
     left_out: tuple[HeadAlone, ...] = ()
     """Heads that the model needs on the examples of the search, and the circuit leaves out; of its
     own heads, the rows that it leaves out."""
@@ -291,7 +295,17 @@ class Circuit(Displayed, Config):
             said = ", ".join(filter(None, worth))
             beside = f"  ({said})" if said else ""
             lines.append(f"  {each.name}  {self.described(each)}{beside}")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.replace_each_other])
+
+    @property
+    def replace_each_other(self) -> list[str]:
+        """A line if weak components replace each other: not all of them can be removed."""
+        least = self.found.settings.needed if self.found else 0.0
+        lost = zip(self.without_weak or (), ("prescribed", "computed"), strict=False)
+        shares = [f"{its.mean:.0%} with {attention}" for its, attention in lost if its.low > least]
+        if not shares:
+            return []
+        return [f"without all weak components together, {' and '.join(shares)} attention is lost"]
 
     @property
     def loss_line(self) -> str:

@@ -74,7 +74,7 @@ def discover(
     search.progress.step("measuring on fresh examples")
     fresh = examples_of(task, settings.fresh, seed, "measurement")
     fresh = replace(fresh, tables=search.tables)
-    components, losses, left_out = measure_components(search, fresh, state)
+    components, losses, left_out, without_weak = measure_components(search, fresh, state)
     _check_learned(losses.model, losses.chance, settings, force)
     return Circuit(
         model=adapter.digest(),
@@ -87,6 +87,7 @@ def discover(
         tables=tables_in(search.tables, state),
         losses=losses,
         scores=scores_of(adapter, fresh, state, search.nothing),
+        without_weak=without_weak,
         left_out=left_out,
         flow=_flow(task, fresh.graph, components, losses),
         found=Found(seed=seed, forced=force, settings=settings, version=__version__),

@@ -3,6 +3,9 @@ model loses without single heads.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from hopscope.circuits.ablation import Ablation
 from hopscope.circuits.ablator import Ablator
@@ -24,11 +27,19 @@ from hopscope.facts import Role
 class _Measured:
     """The losses of states of a model on fresh examples."""
 
-    def __init__(self, search: Search, fresh: Examples, states: Sequence[Ablation]) -> None:
-        every = [*dict.fromkeys([Ablation(), search.nothing, *states])]
-        losses = Ablator(search.sketch.adapter, fresh).losses(every, search.progress)
-        self._losses = dict(zip(every, losses.double().cpu().numpy(), strict=True))
+    def __init__(self, search: Search, fresh: Examples) -> None:
+        self._ablator = Ablator(search.sketch.adapter, fresh)
+        self._progress = search.progress
+        self._losses: dict[Ablation, np.ndarray] = {}
+        self.measure([Ablation(), search.nothing])
         self._gap = (self._losses[search.nothing] - self._losses[Ablation()]).mean(-1)
+
+    def measure(self, states: Sequence[Ablation]) -> None:
+        """Measure states that were not measured yet."""
+        new = [state for state in dict.fromkeys(states) if state not in self._losses]
+        if new:
+            losses = self._ablator.losses(new, self._progress)
+            self._losses |= zip(new, losses.double().cpu().numpy(), strict=True)
 
     def mean(self, state: Ablation) -> tuple[float, ...]:
         """The mean loss of every hop."""
@@ -40,9 +51,16 @@ class _Measured:
         return Estimate.ratio(more.mean(-1), self._gap)
 
 
-def measure_components(
-    search: Search, fresh: Examples, circuit: Ablation
-) -> tuple[list[Component], Losses, tuple[HeadAlone, ...]]:
+class Measurement(NamedTuple):
+    """What is measured of a circuit besides its scores; for the fields see `Circuit`."""
+
+    components: list[Component]
+    losses: Losses
+    left_out: tuple[HeadAlone, ...]
+    without_weak: tuple[Estimate, Estimate] | None
+
+
+def measure_components(search: Search, fresh: Examples, circuit: Ablation) -> Measurement:
     """Every component with its kind, how often its rule holds and what is lost without it; the
     losses of the circuit; and what the model loses without heads that the circuit leaves out.
     """
@@ -54,7 +72,8 @@ def measure_components(
     states += alone
     apart = [apart_of(search.nothing, each.rows) for each in components]
     states += [state for heads in apart for _, *its in heads for state in its]
-    measured = _Measured(search, fresh, states)
+    measured = _Measured(search, fresh)
+    measured.measure(states)
     found = []
     for component, its, heads in zip(components, without, apart, strict=True):
         lost = measured.lost(its, circuit)
@@ -69,7 +88,7 @@ def measure_components(
             component = component.model_copy(update=judged)  # noqa: PLW2901
         found.append(component)
     shares = [measured.lost(state, Ablation()) for state in alone]
-    return (
+    return Measurement(
         with_holds(search.sketch.adapter, fresh, found, search.settings.noticed),
         Losses(
             model=measured.mean(Ablation()),
@@ -84,7 +103,24 @@ def measure_components(
             for (head, way, _), lost in zip(left_out, shares, strict=True)
             if lost
         ),
+        _without_weak(measured, circuit, found),
     )
+
+
+def _without_weak(
+    measured: _Measured, circuit: Ablation, components: Sequence[Component]
+) -> tuple[Estimate, Estimate] | None:
+    """The shares that are lost without all weak components, with prescribed and with computed
+    attention; None if fewer than two are weak.
+    """
+    weak = [each for each in components if each.kind == "weak"]
+    if len(weak) < 2:
+        return None
+    without = circuit.without(row for each in weak for row in each.rows)
+    measured.measure([without, without.computed])
+    lost = measured.lost(without, circuit)
+    lost_computed = measured.lost(without.computed, circuit.computed)
+    return (lost, lost_computed) if lost and lost_computed else None
 
 
 def _kind(lost: Estimate, lost_computed: Estimate, needed: float) -> ComponentKind:

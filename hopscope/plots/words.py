@@ -182,7 +182,7 @@ def remarks(circuit: Circuit) -> list[str]:
         lines.append(f"prescribed attention recovers less than {circuit.enough:.0%}")
     else:
         lines += circuit.lacks
-    return lines
+    return [*lines, *circuit.replace_each_other]
 
 
 def ablation_pieces(found: "Ablations") -> list[Piece]:

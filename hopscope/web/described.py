@@ -78,7 +78,7 @@ def circuit_of(circuit: Circuit) -> dict[str, Any]:
         kept |= {"name": component.name, "told": circuit.described(component)}
         kept |= {"destinations": [str(role) for role in component.destinations]}
         kept |= {"paths": [path_of(circuit, component, path) for path in component.paths]}
-    reasons = [*circuit.warnings, *circuit.lacks]
+    reasons = [*circuit.warnings, *circuit.lacks, *circuit.replace_each_other]
     return found | {
         "verdict": circuit.verdict, "reasons": reasons, "account": circuit.account is not None,
     }  # fmt: skip

@@ -128,6 +128,9 @@ def test_of_two_rows_that_do_the_same_work_both_are_found_or_one_is_lacking(
     circuit = discover(known.model, known.task, examples=32)
     check_planted(known, circuit, missing=missing)
     assert circuit.verdict.startswith("Partly explained" if missing else "Explained")
+    assert len(circuit.replace_each_other) == (not missing)
+    if not missing:
+        assert circuit.replace_each_other[0] in str(circuit)
 
 
 def test_a_small_planted_circuit_is_recovered_exactly(circuit: Circuit, two_hops: Planted) -> None:
