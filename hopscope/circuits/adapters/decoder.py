@@ -122,6 +122,8 @@ class DecoderAdapter(ProvedAdapter):
     """An adapter for a decoder of transformers, with or without a language-model head."""
 
     causal = True
+    most = 4
+    """A decoder is called without a mask, so it hides the same in all examples."""
 
     def __init__(self, model: Any) -> None:
         self.model = self.module = model
