@@ -314,8 +314,10 @@ Purpose = Literal[
     "ablation", "tables", "attention", "emergence", "diagnosis", "patching", "fitting", "probing",
     "evaluation", "search", "measurement",
 ]  # fmt: skip
+SEEDS = 10**8
+"""How many seeds each purpose has."""
 FIRST_SEED: Mapping[Purpose, int] = {
-    purpose: 10**8 * number for number, purpose in enumerate(get_args(Purpose), 1)
+    purpose: SEEDS * number for number, purpose in enumerate(get_args(Purpose), 1)
 }
 """The first seed of each purpose: each has a hundred million seeds, and so has training."""
 
