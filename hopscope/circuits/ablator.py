@@ -305,12 +305,17 @@ def asked_for(
 
 
 def every_head(
-    layers: int, heads: int, base: Mapping[Head, Pattern] | None = None
+    adapter: Adapter | CallbackModel, base: Mapping[Head, Pattern] | None = None
 ) -> dict[str, dict[Head, Pattern]]:
-    """Every head in turn, ablated in three ways: uniform, itself, previous."""
+    """Every head in turn, ablated in five ways: uniform, itself, previous, mean, resample (the last
+    two not for a CallbackModel, whose head outputs cannot be replaced).
+    """
+    ways = {name: Pattern(rest=rest) for name, rest in WORDS.items()}
+    if isinstance(adapter, CallbackModel):
+        ways = {name: pattern for name, pattern in ways.items() if not pattern.carried}
     return {
-        f"{layer}.{head}={name}": {**(base or {}), (layer, head): Pattern(rest=rest)}
-        for layer in range(layers)
-        for head in range(heads)
-        for name, rest in WORDS.items()
+        f"{layer}.{head}={name}": {**(base or {}), (layer, head): pattern}
+        for layer in range(adapter.layers)
+        for head in range(adapter.heads)
+        for name, pattern in ways.items()
     }

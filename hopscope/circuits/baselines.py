@@ -78,6 +78,10 @@ def baselines(
     their best arrows and those of a circuit are.
     """
     check_circuit(circuit)
+    if torch.is_inference_mode_enabled():
+        raise CircuitError(
+            "baselines need gradients, which torch.inference_mode() forbids: call it outside"
+        )
     if circuit.task is None:
         raise CircuitError(
             "baselines need minimal pairs, which only hopscope's tasks over facts draw (Retrieval, "

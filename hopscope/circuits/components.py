@@ -237,7 +237,7 @@ class Losses(Config):
     """The share of right answers with everything ablated (by means, where outputs can be replaced),
     beyond chance: (right - chance) / (1 - chance), with the lower end of the interval of `right`;
     for several answers their mean, in which answers below chance count as 0. None if right answers
-    are not given."""
+    are not given, or outputs are not logits of several classes."""
 
     def mean(self, which: Literal["model", "prescribed", "computed", "ablated"]) -> float:
         """The mean loss over hops; NaN if it was not measured."""
@@ -273,10 +273,11 @@ class Score(Config):
     """(ablated - circuit) / (ablated - model), of the losses with everything ablated, of the
     circuit and of the model; None if the model's loss is not below the ablated one."""
     agreement: Estimate | None
-    """Agreement with the model's own outputs: R² for vectors (None if the outputs are all the
-    same), KL divergence in nats for classes."""
+    """Agreement with the model's own outputs: R² for vectors or a single number (None if the
+    outputs are all the same), KL divergence in nats for classes."""
     same_answer: Estimate | None = None
-    """The share of answers with the same most likely class as in the model; None for vectors."""
+    """The share of answers with the same most likely class as in the model; None for vectors or
+    a single number."""
 
     @property
     def likeness(self) -> Estimate | None:

@@ -21,7 +21,14 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from hopscope.circuits.examples import Examples, SplitLoss, check_form, check_places, outputs_at
+from hopscope.circuits.examples import (
+    SEEDS,
+    Examples,
+    SplitLoss,
+    check_form,
+    check_places,
+    outputs_at,
+)
 from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, parse_facts, parse_role
 from hopscope.machine import out_of_memory
@@ -129,13 +136,13 @@ class OwnTask:
         """Draw and check examples."""
         drawn = self._drawn(examples, seed)
         if not self._fresh and examples >= ENOUGH:
-            other = self._drawn(examples, seed + 1)
-            if torch.equal(drawn.inputs, other.inputs):
-                raise CircuitError(
-                    f"the function that draws gave the same {examples} examples for the seeds "
-                    f"{seed} and {seed + 1}; expected others: a circuit is found on some and "
-                    "proved on fresh ones"
-                )
+            for other in (seed + 1, seed + SEEDS):
+                if torch.equal(drawn.inputs, self._drawn(examples, other).inputs):
+                    raise CircuitError(
+                        f"the function that draws gave the same {examples} examples for the seeds "
+                        f"{seed} and {other}; expected others: a circuit is found on some and "
+                        "proved on fresh ones"
+                    )
             self._fresh = True
         shape = (examples, drawn.inputs.shape[1])
         answers = _Answers(drawn, self.hops, self.loss)

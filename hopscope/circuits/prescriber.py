@@ -216,7 +216,7 @@ class Prescriber:
         if source.where == "position":
             rows = table[spots.row]
         else:
-            tokens = self.examples.inputs
+            tokens = self.examples.inputs.long()
             new = max(0, int(tokens.max()) + 1 - len(table))  # tokens that are not in the table
             table = torch.nn.functional.pad(table, (0, new, 0, new))
             rows = table[tokens[spots.example, spots.row, None], tokens[spots.example]]

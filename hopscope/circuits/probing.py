@@ -292,7 +292,7 @@ def _along_relations(examples: Examples) -> Sample:
             "inputs are not tokens [batch, seq], so the symbols must be given: pass a function "
             "that draws Examples with symbols [batch, chain, symbol, …] and names"
         )
-    padded = torch.cat((torch.zeros_like(inputs[:, :1]), inputs + 1), 1).long()
+    padded = torch.nn.functional.pad(inputs.long() + 1, (1, 0))
     led = [padded.gather(1, examples.landing(name, times) + 1) for name, times in follows]
     names = ["itself", *(str(Source("relation", None, name, times)) for name, times in follows)]
     position = torch.arange(examples.length).expand(inputs.shape)

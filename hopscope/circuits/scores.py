@@ -118,12 +118,14 @@ class Runs:
         if examples.targets is None or not examples.classes:
             return None
         rest: Rest = "even" if isinstance(self.adapter, CallbackModel) else "mean"
-        found = torch.cat([
-            part.examples.answers_of(self._outputs(part, some, state, rest)).argmax(-1)
-            for some in self.chunks
-            for part in [prescriber_of(self.adapter, examples.part(some))]
-        ])  # fmt: skip
-        both = zip(found.T.tolist(), examples.targets.T.tolist(), strict=True)
+        found = []
+        for some in self.chunks:
+            part = prescriber_of(self.adapter, examples.part(some))
+            outputs = part.examples.answers_of(self._outputs(part, some, state, rest))
+            if not _of_classes(examples, outputs):
+                return None
+            found.append(outputs.argmax(-1))
+        both = zip(torch.cat(found).T.tolist(), examples.targets.T.tolist(), strict=True)
         return fmean(_beyond_chance(*each, exp(-examples.chance)) for each in both)
 
     def _model(self, prescriber: Prescriber, some: slice) -> Tensor:
@@ -207,11 +209,11 @@ class Runs:
 
     def compared(self, examples: Examples, model: Tensor, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """Two values for each example, from outputs at the answers. For classes: the KL divergence
-        from the model's outputs, and the share of equal most likely classes. For vectors: the
-        outputs of the model, and the outputs themselves.
+        from the model's outputs, and the share of equal most likely classes. For vectors or a
+        number: the outputs of the model, and the outputs themselves.
         """
         model, outputs = (examples.answers_of(each).double() for each in (model, outputs))
-        if not examples.classes:
+        if not _of_classes(examples, outputs):
             return model, outputs
         # A model may answer several hops at one position, each with classes of its own.
         model, outputs = (each.unflatten(-1, (examples.abreast, -1)) for each in (model, outputs))
@@ -223,10 +225,10 @@ class Runs:
         return divergence, same
 
     def agreement(self, first: Tensor, second: Tensor) -> tuple[Estimate | None, Estimate | None]:
-        """The agreement with the model, from what `compared` returned for all examples: R² and None
-        for vectors; KL divergence and the share of equal most likely classes for classes.
+        """The agreement with the model, from what `compared` returned for all examples: for classes
+        KL divergence and the share of equal most likely classes, else R² and None.
         """
-        if self.examples.classes:
+        if first.dim() == 1:
             return Estimate.of(first.numpy()), Estimate.of_shares(second.numpy())
         spread = (first - first.mean(0)).square().flatten(1).sum(1).numpy()
         off = (first - second).square().flatten(1).sum(1).numpy()
@@ -234,6 +236,13 @@ class Runs:
         if lost is None:
             return None, None
         return Estimate(mean=1 - lost.mean, low=1 - lost.high, high=1 - lost.low), None
+
+
+def _of_classes(examples: Examples, outputs: Tensor) -> bool:
+    """True if outputs are logits of several classes. A single number (as for yes or no) has no most
+    likely class.
+    """
+    return examples.classes and outputs.shape[-1] > 1
 
 
 def _beyond_chance(found: Sequence[int], right: Sequence[int], chance: float) -> float:

@@ -76,9 +76,11 @@ def other_tables(adapter: Adapter | CallbackModel, task: Questions, seed: int = 
 
 
 def _tokens(examples: Examples) -> Tensor | None:
-    """The token at every position; None if inputs are not tokens, or there are too many tokens."""
+    """The token at every position; None if inputs are not tokens (numbers from 0 on), or there are
+    too many tokens.
+    """
     inputs = examples.inputs
-    whole = inputs.dim() == 2 and not inputs.is_floating_point()
+    whole = inputs.dim() == 2 and not inputs.is_floating_point() and int(inputs.min()) >= 0
     return inputs.long() if whole and int(inputs.max()) < MOST_TOKENS else None
 
 

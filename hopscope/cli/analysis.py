@@ -304,7 +304,7 @@ def ablate(asked: Asked, head: tuple[str, ...], of_circuit: bool, order: Any) ->
     elif order is not None:
         changes = {}
     else:
-        changes = ablator.every_head(adapter.layers, adapter.heads, base)
+        changes = ablator.every_head(adapter, base)
     task: Any = study.task
     if order is not None and not hasattr(task, "ordered"):
         raise ConfigError("--order is for the tasks of hopscope")

@@ -170,7 +170,7 @@ class Study(Displayed):
         ablate`: "1.3" or "1.3=mean". Without changes, every head is ablated in turn.
         """
         adapter = adapter_of(self.model)
-        asked = asked_for(changes) if changes else every_head(adapter.layers, adapter.heads)
+        asked = asked_for(changes) if changes else every_head(adapter)
         return ablate(adapter, self.task, asked, examples=examples, seed=seed)
 
     def probe(self, examples: int = probing.EXAMPLES, seed: int = 0) -> Probe:

@@ -55,6 +55,10 @@ MODELS: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "attend within chunks of positions",
     ),
+    "layers that return a tuple": (
+        lambda: of_family("falcon_h1", **SMALL, num_key_value_heads=2, intermediate_size=16),
+        r"FalconH1ForCausalLM does not pass one stream .* \(too many indices",
+    ),
     "no attention": (
         lambda: of_family("mamba", hidden_size=16, num_hidden_layers=1),
         "MambaForCausalLM has no attention heads",

@@ -143,6 +143,8 @@ def test_what_cannot_be_measured_is_said_in_a_line(
     ):
         with pytest.raises(CircuitError, match=line):
             ask()
+    with torch.inference_mode(), pytest.raises(CircuitError, match="forbids: call it outside"):
+        baselines(two_hops.model, circuit)
 
 
 class Walk:

@@ -7,10 +7,12 @@ import torch
 from slow import CHANGES, Edit, Edited, whole
 from torch import Tensor
 
+from hopscope import Study
 from hopscope.circuits import Ablation, Ablator, CallbackModel, Examples, Pattern, role_maps
 from hopscope.circuits.pattern import MEAN
 from hopscope.errors import CircuitError
 from hopscope.models import Transformer
+from tests.conftest import TWO_HOPS
 
 SHAPE = (3, 2)
 
@@ -50,6 +52,13 @@ def test_a_whole_model_gives_what_a_walk_gives(
     # The first row has no choice, and need not be taken back.
     first = whole(random_model, keeping(1, slice(None), slice(None), 0), everywhere=True)
     assert torch.allclose(Ablator(first, examples).losses([Ablation()])[0], walked[0], atol=1e-5)
+
+
+def test_every_head_is_ablated_in_the_ways_that_there_are(random_model: Transformer) -> None:
+    found = Study(whole(random_model), TWO_HOPS).ablate(examples=4)
+    ways = [row.changed for row in found.rows]
+    assert ways[:4] == ["0.0=uniform", "0.0=itself", "0.0=previous", "0.1=uniform"]
+    assert len(ways) == 3 * 2 * 3
 
 
 def test_a_layer_head_or_row_that_goes_on_with_its_own_attention_is_named(

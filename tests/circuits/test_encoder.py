@@ -310,3 +310,19 @@ def test_in_halves_rounding_is_taken_and_noise_is_refused(model: Stranger) -> No
         noise = 0.5 * torch.randn(half(its).shape).to(precision)
         with pytest.raises(CircuitError, match="is off by .* of the outputs' distribution"):
             blocks_of(half, model=lambda x, m=half, n=noise: m(x) + n[: len(x)]).embed(its)
+
+
+@torch.no_grad()
+def test_a_model_that_treats_few_examples_otherwise_is_refused(model: Stranger) -> None:
+    """As one that hides padding does. The first call has one example, which is like most."""
+
+    def outputs(x: Tensor) -> Tensor:
+        rare = (x[:, None] == inputs[9::10]).all(-1).all(-1).any(1)
+        return torch.where(rare[:, None, None], 2, 1) * model(x)
+
+    inputs = examples_of(TWO_HOPS, 40).inputs
+    adapter = blocks_of(model, model=outputs)
+    adapter.embed(inputs[:1])
+    adapter.embed(inputs[:9])
+    with pytest.raises(CircuitError, match="is off by .* use CallbackModel"):
+        adapter.embed(inputs)

@@ -327,6 +327,15 @@ def test_a_draw_that_does_not_heed_its_seed_is_refused() -> None:
         same(8, 3)
     assert torch.equal(same(2, 3).inputs, draw(2, 0).inputs)  # so few may be the same by chance
     own()(8, 3)
+    # Some rows of a table that the seed chooses: the seeds of all purposes choose the same ones.
+    table = draw(1000, 0).inputs
+    rows = own(
+        draw=lambda count, seed: replace(
+            draw(count, 0), inputs=table[(torch.arange(count) + seed * count) % len(table)]
+        )
+    )
+    with pytest.raises(CircuitError, match="same 8 examples for the seeds 3 and 100000003"):
+        rows(8, 3)
 
 
 def test_a_draw_whose_examples_change_in_form_is_refused() -> None:

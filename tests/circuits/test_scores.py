@@ -315,3 +315,25 @@ def test_answers_without_a_class_are_never_right() -> None:
     task = OwnTask(draw, roles=["one", "two"], chance=log(8), loss=lambda _, its: 0.0 * its)
     runs = Runs(CallbackModel(forward, nn.Linear(1, 1), (1, 1)), examples_of(task, 400))
     assert runs.known(Ablation()) == pytest.approx(0.5, abs=0.01)
+
+
+def test_a_single_number_has_no_most_likely_class() -> None:
+    """Yes or no by one logit is compared like a vector."""
+
+    def forward(tokens: Tensor, attention: Callable[[int, Tensor], Tensor]) -> Tensor:
+        attention(0, torch.eye(2).expand(len(tokens), 1, 2, 2))
+        return tokens[..., None] - 0.5
+
+    def draw(count: int, seed: int) -> Drawn:
+        tokens = torch.randint(2, (count, 2), generator=torch.Generator().manual_seed(seed))
+        return Drawn(tokens, tokens[:, 1:] > 0, ["one", "two"])
+
+    task = OwnTask(draw, roles=["one", "two"], chance=log(2), loss=lambda its, _: its[..., 0])
+    examples = examples_of(task, 40)
+    runs = Runs(CallbackModel(forward, nn.Linear(1, 1), (1, 1)), examples)
+    assert runs.known(Ablation()) is None
+    outputs = examples.inputs[:, 1:, None] - 0.5
+    for others, expected in ((outputs, 1.0), (-outputs, -3.0)):
+        agreement, same = runs.agreement(*runs.compared(examples, outputs, others))
+        assert agreement.mean == pytest.approx(expected, abs=0.3)
+        assert same is None

@@ -142,6 +142,10 @@ def test_what_cannot_be_examined_is_named(random_model: Transformer, two_hops: P
             lambda: adapter(load("gallery/demo")),
             "Study is not a model, but has one: pass its `.model`",
         ),
+        (
+            lambda: adapter(nn.DataParallel(random_model)),
+            "DataParallel is not a model, but has one: pass its `.module`",
+        ),
         (lambda: unwrap(baselines)(random_model, KHop(), KHop()), "got KHop"),
         (lambda: unwrap(patch_circuit)(random_model, KHop(), KHop()), "got KHop"),
         (lambda: examples(3, 4), "a model is examined on a task, .*; got int"),

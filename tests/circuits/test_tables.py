@@ -8,6 +8,7 @@ from slow import scaled
 
 from hopscope.circuits import (
     Ablator,
+    CallbackModel,
     Source,
     adapter_of,
     discover,
@@ -129,3 +130,23 @@ def test_a_table_knows_nothing_of_the_examples_that_it_is_measured_on(
     fresh = replace(examples_of(TASK, 8, 3, "measurement"), tables=kept)
     losses = Ablator(model, fresh).losses([one.ablation()]).mean((0, 1)).tolist()
     assert losses == pytest.approx(one.losses.prescribed, abs=1e-6)
+
+
+def test_tokens_may_be_of_any_width_and_numbers_below_zero_are_none() -> None:
+    source, examples = Source("token", head=(0, 0)), examples_of(TASK, 4)
+    adapter = adapter_of(model_of(causal=True))
+    tables = estimate_tables(adapter, examples)
+    rows = []
+    for dtype in (torch.long, torch.int16, torch.uint8):
+        narrow = replace(examples, inputs=examples.inputs.to(dtype), tables=tables)
+        prescriber = Prescriber(narrow, causal=True)
+        rows.append(prescriber.drawn(table_of("token", (0, 0)), prescriber.spots(None, 7))[0])
+    assert torch.equal(rows[0], rows[1])
+    assert torch.equal(rows[0], rows[2])
+    whole = CallbackModel(
+        lambda tokens, attention: adapter.model(tokens.abs(), attention=attention),
+        adapter.module,
+        (2, 2),
+    )
+    assert source in estimate_tables(whole, examples)
+    assert source not in estimate_tables(whole, replace(examples, inputs=-examples.inputs))

@@ -57,10 +57,10 @@ def adapter_of(model: AnyModel) -> Adapter | CallbackModel:
     classes = {cls.__name__ for cls in type(model).__mro__}
     if name := next((name for name in reversed(ADAPTERS) if name in classes), None):
         return ADAPTERS[name](model)
-    inside = getattr(model, "model", None)
-    if isinstance(inside, nn.Module) and not isinstance(model, nn.Module):
+    held = "module" if isinstance(model, nn.Module) else "model"  # DataParallel has a `module`
+    if isinstance(getattr(model, held, None), nn.Module):
         raise CircuitError(
-            f"a {type(model).__name__} is not a model, but has one: pass its `.model`"
+            f"a {type(model).__name__} is not a model, but has one: pass its `.{held}`"
         )
     raise CircuitError(
         f"there is no adapter for {type(model).__name__}: take EncoderAdapter (a module around "

@@ -122,6 +122,8 @@ class DecoderAdapter(ProvedAdapter):
     """An adapter for a decoder of transformers, with or without a language-model head."""
 
     causal = True
+    most = 4
+    """A decoder is called without a mask, so it hides the same in all examples."""
 
     def __init__(self, model: Any) -> None:
         self.model = self.module = model
@@ -272,7 +274,7 @@ class DecoderAdapter(ProvedAdapter):
         with self._turn:
             try:
                 self.shell(input_ids=inputs, **named)
-            except (TypeError, ValueError) as error:  # layers that return more than a stream
+            except (TypeError, ValueError, IndexError) as error:  # layers return more than a stream
                 reason = str(error).partition("\n")[0]
                 raise CircuitError(f"{_other_layers(self.model)} ({reason})") from error
             x = self.stand_ins[0].stream
