@@ -26,7 +26,13 @@ from hopscope.circuits.budget import (
 from hopscope.circuits.circuit import Circuit
 from hopscope.circuits.components import Component, Found, Losses, PathFlow
 from hopscope.circuits.engine import Adapter
-from hopscope.circuits.examples import Questions, SplitLoss, examples_of
+from hopscope.circuits.examples import (
+    Questions,
+    SplitLoss,
+    check_differ,
+    example_seed,
+    examples_of,
+)
 from hopscope.circuits.measurement import components_of, measure_components
 from hopscope.circuits.scores import scores_of
 from hopscope.circuits.search import Search, searched
@@ -73,6 +79,9 @@ def discover(
 
     search.progress.step("measuring on fresh examples")
     fresh = examples_of(task, settings.fresh, seed, "measurement")
+    if not isinstance(task, FactTask):
+        seeds = example_seed("search", seed), example_seed("measurement", seed)
+        check_differ(search.examples.inputs, fresh.inputs, *seeds)
     fresh = replace(fresh, tables=search.tables)
     components, losses, left_out, without_weak = measure_components(search, fresh, state)
     _check_learned(losses.model, losses.chance, settings, force)

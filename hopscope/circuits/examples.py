@@ -327,6 +327,20 @@ def example_seed(purpose: Purpose, seed: int = 0) -> int:
     return FIRST_SEED[purpose] + seed
 
 
+MOST_SEED = 2**40
+"""The largest seed: with it, the seeds for all purposes fit into 64 bits."""
+
+
+def check_differ(first: Tensor, second: Tensor, seed: int, other: int) -> None:
+    """Raise CircuitError if two seeds drew the same inputs (as many as both have)."""
+    count = min(len(first), len(second))
+    if torch.equal(first[:count], second[:count]):
+        raise CircuitError(
+            f"the function that draws gave the same {count} examples for the seeds {seed} and "
+            f"{other}; expected others: a circuit is found on some and proved on fresh ones"
+        )
+
+
 def examples_of(
     questions: Questions, count: int, seed: int = 0, purpose: Purpose = "ablation"
 ) -> Examples:
@@ -336,9 +350,8 @@ def examples_of(
     examples of the search.
     """
     check_count(count)
-    whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
-    if not whole or not 0 <= seed < SEEDS:
-        raise CircuitError(f"seed is {seed!r}; expected a whole number, 0 to {SEEDS - 1:,}")
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or abs(seed) > MOST_SEED:
+        raise CircuitError(f"seed is {seed!r}; expected a whole number up to {MOST_SEED:,}")
     seed = int(seed)
     if not isinstance(questions, FactTask):
         if not callable(questions):

@@ -25,6 +25,7 @@ from hopscope.circuits.examples import (
     SEEDS,
     Examples,
     SplitLoss,
+    check_differ,
     check_form,
     check_places,
     outputs_at,
@@ -137,12 +138,7 @@ class OwnTask:
         drawn = self._drawn(examples, seed)
         if not self._fresh and examples >= ENOUGH:
             for other in (seed + 1, seed + SEEDS):
-                if torch.equal(drawn.inputs, self._drawn(examples, other).inputs):
-                    raise CircuitError(
-                        f"the function that draws gave the same {examples} examples for the seeds "
-                        f"{seed} and {other}; expected others: a circuit is found on some and "
-                        "proved on fresh ones"
-                    )
+                check_differ(drawn.inputs, self._drawn(examples, other).inputs, seed, other)
             self._fresh = True
         shape = (examples, drawn.inputs.shape[1])
         answers = _Answers(drawn, self.hops, self.loss)

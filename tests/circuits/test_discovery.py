@@ -251,6 +251,14 @@ def test_searches_on_other_examples_find_the_same(circuit: Circuit, two_hops: Pl
     assert all(each.stability is None for each in circuit.components)
 
 
+def test_a_function_that_ignores_its_seed_is_refused(two_hops: Planted) -> None:
+    def draw(examples: int, _: int) -> Examples:
+        return examples_of(two_hops.task, examples)
+
+    with pytest.raises(CircuitError, match="gave the same 16 examples for the seeds"):
+        discover(two_hops.model, draw, examples=16, fresh=32)
+
+
 def test_stability_is_the_share_of_searches_that_find_a_component(
     two_hops: Planted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
