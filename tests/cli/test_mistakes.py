@@ -103,7 +103,7 @@ circuit gallery/ngram | is a run of kind ngram, expected one of kind facts: `hop
 show gallery/planted --figure loss.svg | was not trained: it has no loss curves
 ablate gallery/demo --head 1.3:qurey | there is no role 'qurey' here; the roles are
 ablate gallery/demo --threads 5000 | threads is 5000; expected 1 to 1,024
-evaluate gallery/demo --sample -1 | '--sample': -1 is not in the range 0<=x<=2147483647
+evaluate gallery/demo --sample -1 | '--sample': -1 is not in the range 0<=x<=99999999
 evaluate gallery/demo --examples 1 | '--examples': 1 is not in the range x>=2
 ablate gallery/demo --examples 1 | '--examples': 1 is not in the range x>=2
 probe gallery/demo --examples 1 | '--examples': 1 is not in the range x>=2
