@@ -25,7 +25,7 @@ def test_the_grid_says_who_reads_whom_and_which_rows_have_no_path(circuit: Circu
     assert lines[1].split() == ["3", "v1·0+v1·1", "·", "·", "·", "·"]
     for name, last in (
         ("demo", ["0", "self·1", "self·1", "k0·1", "·", "k1·1"]),
-        ("transformer-b", ["1", "·", "pos", *"·····"]),
+        ("transformer-b", ["1", "pos", "pos", *"·····"]),
     ):
         assert circuit_grid(load(f"gallery/{name}").circuit).splitlines()[-1].split() == last
 

@@ -37,7 +37,7 @@ REASONS: Mapping[str, Reason] = {
     "musat/abc-single-removals": Reason(
         "A path costs little where another head takes the same step, or where it only tells later "
         "heads where to look, which prescribed attention knows. In B value 1 reads value 2 by two "
-        "heads: the loss is 0.35 without both, 0.02 and 0.11 without one of them.",
+        "heads: the loss is 0.34 without both, 0.02 and 0.11 without one of them.",
         "hopscope ablate gallery/transformer-b --examples 512 --circuit "
         '--head "5.0:value 1=uniform" --head "7.0:value 1=uniform"',
     ),
