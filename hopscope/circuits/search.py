@@ -453,9 +453,7 @@ def restored(search: Search, state: Ablation, required: Required) -> Ablation:
     return state
 
 
-def _with_more_of(
-    search: Search, state: Ablation, left: "LeftOut", required: Required
-) -> Ablation:
+def _with_more_of(search: Search, state: Ablation, left: "LeftOut", required: Required) -> Ablation:
     """The state with some of these rows put back, each time the one whose return helps most, with
     those of the same role that have the same target and help, too.
     """
@@ -554,15 +552,15 @@ def left_out(search: Search, state: Ablation, heads: Collection[Head]) -> LeftOu
 
 def needed_outside(search: Search, state: Ablation) -> list[tuple[Head, Instead, Ablation]]:
     """The heads whose left-out rows the model needs: without them it loses more than `needed` of
-    the gap; the first way in which it does, and the model in which they are so replaced.
+    the gap; each way in which it does, and the model in which they are so replaced.
     """
     every = [left_out(search, state, [head]) for head in search.heads]
-    found = []
-    for head, left, harms in zip(search.heads, every, _harms(search, every), strict=True):
-        way = next((way for way, harm in harms.items() if harm > search.settings.needed), None)
-        if way:
-            found.append((head, way, left.model(way)))
-    return found
+    return [
+        (head, way, left.model(way))
+        for head, left, harms in zip(search.heads, every, _harms(search, every), strict=True)
+        for way, harm in harms.items()
+        if harm > search.settings.needed
+    ]
 
 
 def _harms(search: Search, every: Sequence[LeftOut]) -> list[dict[Instead, float]]:

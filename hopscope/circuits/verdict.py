@@ -143,8 +143,10 @@ def _heads_lack(circuit: "Circuit") -> Iterator[str]:
     """
     least = _least(circuit)
     used = {at for each in circuit.components for at in each.at}
+    told = set()
     for each in circuit.left_out:
-        if each.lost.low > least:
+        if each.lost.low > least and each.head not in told:
+            told.add(each.head)
             rows = f"{'the other rows of ' if each.head in used else ''}{_name(each)}"
             how = {
                 "ablated": f"without {rows} alone",
