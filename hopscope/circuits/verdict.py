@@ -130,6 +130,12 @@ def _rows_lack(circuit: "Circuit") -> Iterator[str]:
                 f"{each.name} {each.target} is needed, and holds in only {each.holds.mean:.0%} of "
                 "its rows: elsewhere the model does something else that has the same effect"
             )
+    for each in circuit.components if circuit.replace_each_other else ():
+        if each.kind == "weak" and each.holds and each.only_enough:
+            yield (
+                f"{each.name} {each.target} holds in only {each.holds.mean:.0%} of its rows; it is "
+                "weak, but not all weak components can be removed"
+            )
     for each in _given_away(circuit):
         yield (
             f"{each.name} {each.target} is needed only with computed attention, though no layer "
