@@ -59,8 +59,8 @@ class Circuit(Displayed, Config):
     """The share of the gap that is lost without all weak components together, with prescribed and
     with computed attention; None if fewer than two are weak, or if it was not measured."""
     left_out: tuple[HeadAlone, ...] = ()
-    """Heads that the model needs on the examples of the search, and the circuit leaves out; of its
-    own heads, the rows that it leaves out."""
+    """Heads that the model needs on the examples of the search, and the circuit leaves out, for
+    each way to replace them; of its own heads, the rows that it leaves out."""
     flow: PathFlow | None = None
     """The answers that its named paths bring to the query; None if that cannot be known (without
     facts, or if rows follow a relation)."""

@@ -109,11 +109,14 @@ def _flow(
     """What the named paths bring to the query, of the answers that the model has learned.
 
     None if it cannot be known: without facts; if a user's task has neither one hop nor a hop for
-    each fact; or if a named row follows a relation, which does not end at a role.
+    each fact; if a named row follows a relation, which does not end at a role; or if named paths
+    lead through a role of which the facts say nothing.
     """
     named = [each for each in components if each.is_named]
     related = any(source.relation for each in named for source in each.sources)
-    if graph is None or related:
+    paths = [path for each in named for path in each.paths]
+    through = {path.source for path in paths} & {path.destination for path in paths}
+    if graph is None or related or through - {*graph.roles}:
         return None
     symbols, count = [fact.value for fact in graph.facts], len(losses.known)
     if isinstance(task, FactTask):
@@ -123,7 +126,7 @@ def _flow(
     if len(asked) != count:
         return None
     answers = [symbol for symbol, known in zip(asked, losses.known, strict=True) if known]
-    return PathFlow.along(graph, [path for each in named for path in each.paths], answers)
+    return PathFlow.along(graph, paths, answers)
 
 
 def _with_stability(

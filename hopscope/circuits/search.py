@@ -23,7 +23,7 @@ other rows bring their mean outputs: even attention can do the work of a row tha
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
 from typing import NamedTuple
@@ -34,9 +34,10 @@ from jaxtyping import Bool, Float
 from hopscope.circuits.ablation import Ablation, Row
 from hopscope.circuits.ablator import Ablator
 from hopscope.circuits.adapters import CallbackModel
-from hopscope.circuits.components import KNOWN_HOP, LEAST_GAP, Instead
+from hopscope.circuits.components import KNOWN_HOP, LEAST_GAP, Component, Instead
 from hopscope.circuits.engine import Adapter
 from hopscope.circuits.examples import Questions, examples_of
+from hopscope.circuits.holding import with_holds
 from hopscope.circuits.pattern import (
     AS_IN_MODEL,
     ITSELF,
@@ -454,25 +455,57 @@ def restored(search: Search, state: Ablation, required: Required) -> Ablation:
 
 def _with_more_of(search: Search, state: Ablation, left: "LeftOut", required: Required) -> Ablation:
     """The state with some of these rows put back, each time the one whose return helps most, with
-    those of the same role that have the same target.
+    those of the same role that have the same target and help, too.
     """
     while (harm := _worst(search, [left])[0]) > search.settings.needed:
         rows = [row for row in left.rows if search.targets_for(row)]
         harms = _worst(search, [left.but([row]) for row in rows])
         if not harms or min(harms) > harm - search.settings.spent:
             break
-        best = rows[int(np.argmin(harms))]
-        steps = {
-            target: [row for row in rows if row[1] == best[1] and target in search.targets_for(row)]
-            for target in search.targets_for(best)
-        }
+        steps = _steps_back(search, left, rows, rows[int(np.argmin(harms))])
         trials = [state.looking_at(its, target) for target, its in steps.items()]
+        if not trials:
+            break
         fine = np.flatnonzero(required.slack(search, trials, on_all=True) >= 0)
         if not len(fine):
             break
         state = trials[int(fine[0])]
         left = left.but(state.live)
     return state
+
+
+def _steps_back(
+    search: Search, left: "LeftOut", rows: Sequence[Row], best: Row
+) -> dict[Target, list[Row]]:
+    """The targets of a row that say what it does in the model, each with the rows that come back.
+    The circuit does not need the row, so its rule has to hold, and the model has to lose no more
+    if its rows look at the target.
+    """
+    (layer, _), role = best
+    found = {}
+    for target in search.targets_for(best):
+        same = [row for row in rows if row[1] == role and target in search.targets_for(row)]
+        its = _that_help(search, left, same)
+        step = Component(
+            layer=layer, heads=tuple(h for (_, h), _ in its), destinations=(role,), target=target
+        )
+        its_examples, noticed = search.on_all.ablator.examples, search.settings.noticed
+        held = with_holds(search.sketch.adapter, its_examples, [step], noticed)[0]
+        back = left.but(its)
+        as_in_model, told = _worst(search, [back, back.looking_at(its, target)])
+        if not held.only_enough and told <= as_in_model + search.settings.spent:
+            found[target] = its
+    return found
+
+
+def _that_help(search: Search, left: "LeftOut", rows: Sequence[Row]) -> list[Row]:
+    """Those of these rows whose return helps, alone or beside the others."""
+    least = search.settings.spent
+    before, after = _worst(search, [left, left.but(rows)])
+    alone = _worst(search, [left.but([row]) for row in rows])
+    others = _worst(search, [left.but([each for each in rows if each != row]) for row in rows])
+    worth = zip(rows, alone, others, strict=True)
+    return [row for row, its, rest in worth if before - its >= least or rest - after >= least]
 
 
 @dataclass(frozen=True)
@@ -483,15 +516,22 @@ class LeftOut:
     """The rows, each with its target where everything is ablated."""
     ways: tuple[Instead, ...]
     """The ways to replace them."""
+    beside: Mapping[Row, Target] = field(default_factory=dict)
+    """Other rows that look at a target."""
 
     def model(self, instead: Instead) -> Ablation:
         """The model in which these rows are replaced in this way."""
         carried = {"mean": MEAN, "resample": RESAMPLE}
-        return _with({row: carried.get(instead, its) for row, its in self.rows.items()})
+        replaced = {row: carried.get(instead, its) for row, its in self.rows.items()}
+        return _with({**replaced, **self.beside})
 
     def but(self, some: Sequence[Row]) -> "LeftOut":
         """The same without some of these rows."""
         return replace(self, rows={row: its for row, its in self.rows.items() if row not in some})
+
+    def looking_at(self, rows: Sequence[Row], target: Target) -> "LeftOut":
+        """The same, and other rows look at a target."""
+        return replace(self, beside=dict.fromkeys(rows, target))
 
 
 def left_out(search: Search, state: Ablation, heads: Collection[Head]) -> LeftOut:
@@ -512,15 +552,15 @@ def left_out(search: Search, state: Ablation, heads: Collection[Head]) -> LeftOu
 
 def needed_outside(search: Search, state: Ablation) -> list[tuple[Head, Instead, Ablation]]:
     """The heads whose left-out rows the model needs: without them it loses more than `needed` of
-    the gap; the first way in which it does, and the model in which they are so replaced.
+    the gap; each way in which it does, and the model in which they are so replaced.
     """
     every = [left_out(search, state, [head]) for head in search.heads]
-    found = []
-    for head, left, harms in zip(search.heads, every, _harms(search, every), strict=True):
-        way = next((way for way, harm in harms.items() if harm > search.settings.needed), None)
-        if way:
-            found.append((head, way, left.model(way)))
-    return found
+    return [
+        (head, way, left.model(way))
+        for head, left, harms in zip(search.heads, every, _harms(search, every), strict=True)
+        for way, harm in harms.items()
+        if harm > search.settings.needed
+    ]
 
 
 def _harms(search: Search, every: Sequence[LeftOut]) -> list[dict[Instead, float]]:

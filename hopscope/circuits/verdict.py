@@ -130,6 +130,12 @@ def _rows_lack(circuit: "Circuit") -> Iterator[str]:
                 f"{each.name} {each.target} is needed, and holds in only {each.holds.mean:.0%} of "
                 "its rows: elsewhere the model does something else that has the same effect"
             )
+    for each in circuit.components if circuit.replace_each_other else ():
+        if each.kind == "weak" and each.holds and each.only_enough:
+            yield (
+                f"{each.name} {each.target} holds in only {each.holds.mean:.0%} of its rows; it is "
+                "weak, but not all weak components can be removed"
+            )
     for each in _given_away(circuit):
         yield (
             f"{each.name} {each.target} is needed only with computed attention, though no layer "
@@ -143,8 +149,10 @@ def _heads_lack(circuit: "Circuit") -> Iterator[str]:
     """
     least = _least(circuit)
     used = {at for each in circuit.components for at in each.at}
+    told = set()
     for each in circuit.left_out:
-        if each.lost.low > least:
+        if each.lost.low > least and each.head not in told:
+            told.add(each.head)
             rows = f"{'the other rows of ' if each.head in used else ''}{_name(each)}"
             how = {
                 "ablated": f"without {rows} alone",
