@@ -120,6 +120,9 @@ class Component(Config):
     """The share of its rows in which the rule holds in the model itself: the attention there is
     what the rule says, at least in part (`Discovery.noticed`). None for tables and even rules, and
     in language models, where it is not measured."""
+    gained: Estimate | None = None
+    """Of a weak component, if not all can be removed: the share of the gap that is gained with it
+    alone of all weak components, over none of them (with the attention for which it is more)."""
     sharing: tuple[HeadAlone, ...] = ()
     """For each of several heads: what the model loses without it, and gains with it alone."""
     stability: float | None = None

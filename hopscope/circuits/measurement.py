@@ -88,6 +88,7 @@ def measure_components(search: Search, fresh: Examples, circuit: Ablation) -> Me
             component = component.model_copy(update=judged)  # noqa: PLW2901
         found.append(component)
     shares = [measured.lost(state, Ablation()) for state in alone]
+    found, without_weak = _weak_together(measured, circuit, found, search.settings.needed)
     return Measurement(
         with_holds(search.sketch.adapter, fresh, found, search.settings.noticed),
         Losses(
@@ -103,24 +104,40 @@ def measure_components(search: Search, fresh: Examples, circuit: Ablation) -> Me
             for (head, way, _), lost in zip(left_out, shares, strict=True)
             if lost
         ),
-        _without_weak(measured, circuit, found),
+        without_weak,
     )
 
 
-def _without_weak(
-    measured: _Measured, circuit: Ablation, components: Sequence[Component]
-) -> tuple[Estimate, Estimate] | None:
-    """The shares that are lost without all weak components, with prescribed and with computed
-    attention; None if fewer than two are weak.
+def _weak_together(
+    measured: _Measured, circuit: Ablation, components: Sequence[Component], needed: float
+) -> tuple[list[Component], tuple[Estimate, Estimate] | None]:
+    """The components, of which weak ones have `gained` if not all can be removed; and the shares
+    that are lost without all of these, with prescribed and with computed attention. None if fewer
+    than two are weak.
     """
     weak = [each for each in components if each.kind == "weak"]
     if len(weak) < 2:
-        return None
+        return [*components], None
     without = circuit.without(row for each in weak for row in each.rows)
     measured.measure([without, without.computed])
     lost = measured.lost(without, circuit)
     lost_computed = measured.lost(without.computed, circuit.computed)
-    return (lost, lost_computed) if lost and lost_computed else None
+    assert lost is not None  # a component is weak only if there is a gap
+    assert lost_computed is not None
+    if max(lost.low, lost_computed.low) <= needed:
+        return [*components], (lost, lost_computed)
+    alone = {
+        number: circuit.without(row for its in weak if its is not each for row in its.rows)
+        for number, each in enumerate(components)
+        if each.kind == "weak"
+    }
+    measured.measure([state for its in alone.values() for state in (its, its.computed)])
+    found = [*components]
+    for number, its in alone.items():
+        both = (measured.lost(without, its), measured.lost(without.computed, its.computed))
+        most = max((gained for gained in both if gained), key=lambda gained: gained.low)
+        found[number] = found[number].model_copy(update={"gained": most})
+    return found, (lost, lost_computed)
 
 
 def _kind(lost: Estimate, lost_computed: Estimate, needed: float) -> ComponentKind:

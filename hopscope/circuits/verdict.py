@@ -130,11 +130,11 @@ def _rows_lack(circuit: "Circuit") -> Iterator[str]:
                 f"{each.name} {each.target} is needed, and holds in only {each.holds.mean:.0%} of "
                 "its rows: elsewhere the model does something else that has the same effect"
             )
-    for each in circuit.components if circuit.replace_each_other else ():
-        if each.kind == "weak" and each.holds and each.only_enough:
+    for each in circuit.components:
+        if each.gained and each.gained.low > _least(circuit) and each.holds and each.only_enough:
             yield (
                 f"{each.name} {each.target} holds in only {each.holds.mean:.0%} of its rows; it is "
-                "weak, but not all weak components can be removed"
+                f"weak, but with it alone of all weak components {each.gained.mean:.0%} is gained"
             )
     for each in _given_away(circuit):
         yield (
