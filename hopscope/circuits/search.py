@@ -486,11 +486,12 @@ def _steps_back(
     for target in search.targets_for(best):
         same = [row for row in rows if row[1] == role and target in search.targets_for(row)]
         its = _that_help(search, left, same)
-        step = Component(
-            layer=layer, heads=tuple(h for (_, h), _ in its), destinations=(role,), target=target
-        )
-        its_examples, noticed = search.on_all.ablator.examples, search.settings.noticed
-        held = with_holds(search.sketch.adapter, its_examples, [step], noticed)[0]
+        if not its:
+            continue
+        heads = tuple(head for (_, head), _ in its)
+        step = Component(layer=layer, heads=heads, destinations=(role,), target=target)
+        examples, noticed = search.on_all.ablator.examples, search.settings.noticed
+        (held,) = with_holds(search.sketch.adapter, examples, [step], noticed)
         back = left.but(its)
         as_in_model, told = _worst(search, [back, back.looking_at(its, target)])
         if not held.only_enough and told <= as_in_model + search.settings.spent:

@@ -19,6 +19,7 @@ and this share is subtracted from the pointer's.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import hypot
 
 from hopscope.circuits.components import Estimate
 from hopscope.facts import FactGraph, Role
@@ -59,10 +60,7 @@ class LookUps:
             self.shares[self._next(symbol)][number],
             strict=True,
         )
-        return self._span([
-            Estimate(mean=own.mean - later.mean, low=own.low - max(0.0, later.high), high=own.high)
-            for own, later in both
-        ])  # fmt: skip
+        return self._span([_difference(own, later) for own, later in both])
 
     @property
     def measured(self) -> bool:
@@ -141,6 +139,12 @@ class LookUps:
         pairs = zip(self.layers, shares, strict=True)
         there = [layer for layer, share in pairs if share.mean > HALF and share.low > 0]
         return (there[0], there[-1]) if there else None
+
+
+def _difference(own: Estimate, later: Estimate) -> Estimate:
+    """The difference of two shares; the squares of the halves of their intervals add up."""
+    mean, half = own.mean - later.mean, hypot(own.mean - own.low, later.high - later.mean)
+    return Estimate(mean=mean, low=mean - half, high=mean + half)
 
 
 def _before(what: str, span: LayerSpan | None) -> list[str]:

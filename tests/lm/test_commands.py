@@ -170,7 +170,7 @@ MISTAKES = [
     ("lm ask --model mine --formulations f1", "mine has no chat template: use --template raw"),
     ("lm heads --model mine --questions 1", "'--questions': 1 is not in the range x>=10"),
     ("lm circuit --questions 9", "'--questions': 9 is not in the range x>=10"),
-    ("lm ask --sample 2147483648", "'--sample': 2147483648 is not in the range 0<=x<=2147483647"),
+    ("lm ask --sample 100000000", "'--sample': 100000000 is not in the range 0<=x<=99999999"),
 ]
 
 
