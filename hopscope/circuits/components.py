@@ -121,8 +121,8 @@ class Component(Config):
     what the rule says, at least in part (`Discovery.noticed`). None for tables and even rules, and
     in language models, where it is not measured."""
     gained: Estimate | None = None
-    """Of a weak component, if not all can be removed: the share of the gap that is gained with it
-    alone of all weak components, over none of them (with the attention for which it is more)."""
+    """How much one weak component brings if all other weak ones are removed, as a share of the gap
+    (with the attention for which it is more). None if all weak ones can be removed together."""
     sharing: tuple[HeadAlone, ...] = ()
     """For each of several heads: what the model loses without it, and gains with it alone."""
     stability: float | None = None

@@ -71,6 +71,10 @@ def discover(
 
     search = Search(adapter, task, settings, seed)
     _check_learned(search.on_all.losses([Ablation()])[0], search.examples.chance, settings, force)
+    fresh = examples_of(task, settings.fresh, seed, "measurement")
+    if not isinstance(task, FactTask):
+        seeds = example_seed("search", seed), example_seed("measurement", seed)
+        check_differ(search.examples.inputs, fresh.inputs, *seeds)
     state = searched(search)
     others = [
         searched(Search(adapter, task, settings, seed + APART * number))
@@ -78,10 +82,6 @@ def discover(
     ]
 
     search.progress.step("measuring on fresh examples")
-    fresh = examples_of(task, settings.fresh, seed, "measurement")
-    if not isinstance(task, FactTask):
-        seeds = example_seed("search", seed), example_seed("measurement", seed)
-        check_differ(search.examples.inputs, fresh.inputs, *seeds)
     fresh = replace(fresh, tables=search.tables)
     components, losses, left_out, without_weak = measure_components(search, fresh, state)
     _check_learned(losses.model, losses.chance, settings, force)

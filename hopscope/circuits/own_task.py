@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from hopscope.circuits.examples import (
+    ENOUGH,
     SEEDS,
     Examples,
     SplitLoss,
@@ -34,9 +35,6 @@ from hopscope.errors import CircuitError
 from hopscope.facts import FactGraph, parse_facts, parse_role
 from hopscope.machine import out_of_memory
 from hopscope.tasks import Roles
-
-ENOUGH = 8
-"""With at least this many examples, two draws that are equal are not so by chance."""
 
 
 @dataclass(frozen=True)

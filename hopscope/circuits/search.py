@@ -482,19 +482,22 @@ def _steps_back(
     if its rows look at the target.
     """
     (layer, _), role = best
-    found = {}
+    back = {}
     for target in search.targets_for(best):
         same = [row for row in rows if row[1] == role and target in search.targets_for(row)]
-        its = _that_help(search, left, same)
-        if not its:
-            continue
-        heads = tuple(head for (_, head), _ in its)
-        step = Component(layer=layer, heads=heads, destinations=(role,), target=target)
-        examples, noticed = search.on_all.ablator.examples, search.settings.noticed
-        (held,) = with_holds(search.sketch.adapter, examples, [step], noticed)
-        back = left.but(its)
-        as_in_model, told = _worst(search, [back, back.looking_at(its, target)])
-        if not held.only_enough and told <= as_in_model + search.settings.spent:
+        if its := _that_help(search, left, same):
+            back[target] = its
+    steps = [
+        Component(layer=layer, heads=tuple(h for (_, h), _ in its), destinations=(role,), target=t)
+        for t, its in back.items()
+    ]
+    examples, noticed = search.on_all.ablator.examples, search.settings.noticed
+    held = with_holds(search.sketch.adapter, examples, steps, noticed)
+    found = {}
+    for step, (target, its) in zip(held, back.items(), strict=True):
+        others = left.but(its)
+        as_in_model, told = _worst(search, [others, others.looking_at(its, target)])
+        if not step.only_enough and told <= as_in_model + search.settings.spent:
             found[target] = its
     return found
 
