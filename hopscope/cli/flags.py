@@ -114,9 +114,16 @@ def find_run(name: str, store: Store, beside: str = "") -> RunFolder:
     path = Path(name).absolute()
     if os.sep in name and (path / MANIFEST).is_file():
         return Store(path.parent).find(path.name)
-    if os.sep in name and (path / "config.json").is_file():
+    check_no_model(name)
+    return store.find(name, beside)
+
+
+def check_no_model(name: str) -> None:
+    """Raise ConfigError if this is the path of a model of transformers, without `hf:`."""
+    folder = Path(name)
+    there = os.sep in name and (folder / "config.json").is_file()
+    if there and not (folder / MANIFEST).is_file():
         raise ConfigError(
             f"{name} is not a run: it has no {MANIFEST}; a model that transformers wrote is named "
             f"hf:{name}, with --task"
         )
-    return store.find(name, beside)

@@ -83,6 +83,7 @@ def _views(subject: Subject, *, read_only: bool) -> tuple[Views, str]:
     for flag, value in (("--task", subject.task), ("--circuit-file", subject.circuit_file)):
         if value is not None:
             raise ConfigError(f"{flag} is for a model from elsewhere (hf:FOLDER, nanogpt:FILE)")
+    flags.check_no_model(subject.name)
     views = Views(subject.store, read_only)
     return views, views.id_of(subject.name) if subject.name else ""
 

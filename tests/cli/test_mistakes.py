@@ -113,6 +113,9 @@ compare gallery/demo gallery/ngram | only runs of one kind can be compared
 compare gallery/demo gallery/planted --figure x.foo | ends in
 """
 OUTSIDE = """
+view ./gpt2 | a model that transformers wrote is named hf:./gpt2, with --task
+emergence hf:gpt2 | emergence is for runs; hf:gpt2 is one model
+ablate gallery/demo --circuit-file circuit.json | is not a circuit as `hopscope circuit --save`
 view gallery/demo --save v.htm | expected a name that ends in .html, or a folder
 view gallery/demo --save folder.html | is a folder; expected a file
 view gallery/demo --save mine.html | hopscope did not write it
@@ -178,6 +181,8 @@ def folder(root: Path, monkeypatch: Patch) -> Path:
         (root / name).write_text(text)
     for name in ("folder.svg", "folder.html", "found"):
         (root / name).mkdir()
+    (root / "gpt2").mkdir()
+    (root / "gpt2" / "config.json").write_text("{}")
     return root
 
 
